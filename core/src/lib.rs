@@ -1,0 +1,11 @@
+//! Everything that decides in jadpo.
+//!
+//! The core has no I/O, no clock and no randomness of its own: time, ids and the store reach it through
+//! [`host::Host`], which each host implements and nobody else decides over.
+
+#[cfg(feature = "compile")]
+pub mod app;
+pub mod host;
+pub mod program;
+pub mod queue;
+pub mod store;

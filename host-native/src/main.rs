@@ -1,0 +1,2 @@
+//! The `jadpo` binary.
+fn main() {}

@@ -1,0 +1,2 @@
+//! Builds and checks.
+fn main() {}
