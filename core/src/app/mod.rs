@@ -1,1 +1,1 @@
-//! The app file.
+//! The app file: `app.jadpo` read and checked into a [`Program`](crate::program::Program).

@@ -1,0 +1,39 @@
+//! The command line: one file per subcommand, what they share in [`output`].
+
+mod check;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use output::Exit;
+
+/// jadpo receives queues without losing a message.
+#[derive(Parser)]
+#[command(name = "jadpo", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// One variant per subcommand; each has its own file, with its `Args` and a `run` that returns an [`Exit`].
+#[derive(Subcommand)]
+enum Command {
+    /// Check an app file and report every problem in it
+    Check(check::Args),
+}
+
+/// Parses the arguments and runs the subcommand. A usage error exits with 2, as clap does.
+pub(crate) fn main() -> ExitCode {
+    let exit = match Cli::parse().command {
+        Command::Check(args) => check::run(&args),
+    };
+    exit.into()
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(exit as u8)
+    }
+}
