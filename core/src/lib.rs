@@ -5,6 +5,7 @@
 
 #[cfg(feature = "compile")]
 pub mod app;
+pub mod bindings;
 pub mod host;
 pub mod program;
 pub mod queue;
