@@ -6,6 +6,7 @@
 #[cfg(feature = "compile")]
 pub mod app;
 pub mod bindings;
+pub mod deliver;
 pub mod host;
 pub mod program;
 pub mod queue;
