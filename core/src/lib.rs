@@ -10,4 +10,5 @@ pub mod deliver;
 pub mod host;
 pub mod program;
 pub mod queue;
+pub mod read;
 pub mod store;
