@@ -12,3 +12,5 @@ pub mod program;
 pub mod queue;
 pub mod read;
 pub mod store;
+#[cfg(feature = "compile")]
+pub mod wrangler;
