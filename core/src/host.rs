@@ -32,6 +32,11 @@ pub trait Host: MaybeSync {
     /// Makes one delivery and waits for its answer, [`Call::timeout_ms`] at most. Redirects are not followed.
     fn call(&self, call: Call) -> impl Future<Output = CallOutcome> + MaybeSend;
 
+    /// Waits. A host without a timer returns at once, which costs a few writes more.
+    fn sleep(&self, _duration_ms: u32) -> impl Future<Output = ()> + MaybeSend {
+        std::future::ready(())
+    }
+
     /// The time, in milliseconds since 1970.
     fn now_ms(&self) -> i64;
 
