@@ -11,6 +11,8 @@ pub mod host;
 pub mod program;
 pub mod queue;
 pub mod read;
+pub mod receive;
+pub mod start;
 pub mod store;
 #[cfg(feature = "compile")]
 pub mod wrangler;

@@ -25,27 +25,34 @@ impl fmt::Display for StoreError {
 
 impl std::error::Error for StoreError {}
 
-/// Sorts an error text of `SQLite` or D1 into what follows from it. Whatever is not known to be a refusal counts
-/// as unavailable, since a retry harms nothing.
+/// Sorts an error text of `SQLite` or D1 into what follows from it.
+///
+/// What `SQLite` itself objects to is a refusal, unless its words say that it may pass: trying the messages one by
+/// one then finds the one at fault. What comes from anywhere else (the network, D1's overload) is unavailability.
 #[must_use]
 pub fn classify(text: &str) -> StoreError {
     const NOT_CURRENT: [&str; 3] = ["no such table", "no such column", "has no column named"];
-    const REFUSED: [&str; 7] = [
-        "SQLITE_CONSTRAINT",
-        "constraint failed",
-        "SQLITE_TOOBIG",
-        "too big",
-        "SQLITE_MISMATCH",
-        "datatype mismatch",
-        "D1_TYPE_ERROR",
+    const PASSING: [&str; 10] = [
+        "SQLITE_BUSY",
+        "SQLITE_LOCKED",
+        "SQLITE_FULL",
+        "SQLITE_IOERR",
+        "SQLITE_NOMEM",
+        "SQLITE_INTERRUPT",
+        "SQLITE_CANTOPEN",
+        "SQLITE_READONLY",
+        "SQLITE_CORRUPT",
+        "SQLITE_NOTADB",
     ];
-    let text = text.to_owned();
-    if NOT_CURRENT.iter().any(|part| text.contains(part)) {
-        StoreError::NotCurrent(text)
-    } else if REFUSED.iter().any(|part| text.contains(part)) {
-        StoreError::Refused(text)
+    const REFUSED: [&str; 5] = ["SQLITE_", "constraint failed", "too big", "datatype mismatch", "D1_TYPE_ERROR"];
+    let holds = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
+    let owned = text.to_owned();
+    if holds(&NOT_CURRENT) {
+        StoreError::NotCurrent(owned)
+    } else if !holds(&PASSING) && holds(&REFUSED) {
+        StoreError::Refused(owned)
     } else {
-        StoreError::Unavailable(text)
+        StoreError::Unavailable(owned)
     }
 }
 
@@ -61,6 +68,7 @@ mod tests {
             StoreError::Refused(_)
         ));
         assert!(matches!(classify("D1_ERROR: string or blob too big: SQLITE_TOOBIG"), StoreError::Refused(_)));
+        assert!(matches!(classify("D1_ERROR: database or disk is full: SQLITE_FULL"), StoreError::Unavailable(_)));
         assert!(matches!(classify("D1_ERROR: Network connection lost."), StoreError::Unavailable(_)));
     }
 }

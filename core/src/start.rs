@@ -1,0 +1,138 @@
+//! From `program.json` to an app that a host may run.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::program::{Connection, PROGRAM_FORMAT, Program, Receiving, Target};
+
+/// A started program, with what every batch needs looked up once.
+#[derive(Debug, Clone, PartialEq)]
+pub struct App {
+    /// The program.
+    pub program: Program,
+    routes: BTreeMap<String, Route>,
+    subscribers: BTreeMap<String, Vec<String>>,
+}
+
+/// Where a queue's messages go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// The connection that the queue belongs to.
+    pub connection: String,
+    /// What its messages become.
+    pub receiving: Receiving,
+    /// Whether this is the connection's dead-letter queue.
+    pub dead_letters: bool,
+}
+
+/// Why a program cannot be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StartError {
+    /// It is not a program: what is wrong with its JSON.
+    Malformed(String),
+    /// It was written in another form: by a newer or an older build.
+    OtherFormat(u32),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed(what) => write!(f, "program.json cannot be read: {what}; build the app again"),
+            Self::OtherFormat(format) => write!(
+                f,
+                "program.json has form {format} and this build reads form {PROGRAM_FORMAT}; \
+                 build the app again with the same jadpo"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+impl App {
+    /// Starts the program that `program.json` carries.
+    ///
+    /// # Errors
+    /// When it is no program, or one of another form.
+    pub fn start(program_json: &str) -> Result<Self, StartError> {
+        #[derive(serde::Deserialize)]
+        struct Form {
+            format: u32,
+        }
+        let malformed = |error: serde_json::Error| StartError::Malformed(error.to_string());
+        let form: Form = serde_json::from_str(program_json).map_err(malformed)?;
+        if form.format != PROGRAM_FORMAT {
+            return Err(StartError::OtherFormat(form.format));
+        }
+        Ok(Self::new(serde_json::from_str(program_json).map_err(malformed)?))
+    }
+
+    /// Starts a program that is at hand.
+    #[must_use]
+    pub fn new(program: Program) -> Self {
+        let mut routes = BTreeMap::new();
+        for (connection, receiving) in &program.receiving {
+            let Some(Connection::CloudflareQueues { queue, dead_letter_queue }) = program.connections.get(connection)
+            else {
+                continue;
+            };
+            for (queue, dead_letters) in [(queue, false), (dead_letter_queue, true)] {
+                let route = Route { connection: connection.clone(), receiving: receiving.clone(), dead_letters };
+                routes.insert(queue.clone(), route);
+            }
+        }
+        let mut subscribers: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (name, subscriber) in &program.subscribers {
+            subscribers.entry(subscriber.on.clone()).or_default().push(name.clone());
+        }
+        Self { program, routes, subscribers }
+    }
+
+    /// Where the messages of this Cloudflare queue go; `None` for a queue that the program does not receive.
+    #[must_use]
+    pub fn route(&self, queue: &str) -> Option<&Route> {
+        self.routes.get(queue)
+    }
+
+    /// The subscribers of an event, by name and in order.
+    #[must_use]
+    pub fn subscribers_of(&self, event: &str) -> &[String] {
+        self.subscribers.get(event).map_or(&[], Vec::as_slice)
+    }
+
+    /// Linked functions that subscribers name and this host does not have. Their deliveries wait, as those of a
+    /// subscriber that does not answer, so a host tells of them once when it starts.
+    #[must_use]
+    pub fn unlinked(&self, is_linked: impl Fn(&str) -> bool) -> Vec<&str> {
+        let runs = self.program.subscribers.values().filter_map(|subscriber| match &subscriber.target {
+            Target::Run(function) => Some(function.as_str()),
+            _ => None,
+        });
+        runs.filter(|function| !is_linked(function)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_of_another_form_says_so_even_if_nothing_else_of_it_is_known() {
+        assert_eq!(App::start(r#"{"format":2,"apps":[]}"#), Err(StartError::OtherFormat(2)));
+        assert!(matches!(App::start("{"), Err(StartError::Malformed(_))));
+        assert!(matches!(App::start(r#"{"format":1}"#), Err(StartError::Malformed(_))));
+        assert!(App::start(r#"{"format":1,"app":"a"}"#).is_ok());
+    }
+
+    #[test]
+    fn a_queue_that_nothing_receives_has_no_route() {
+        let program = r#"{"format":1,"app":"a","connections":{
+            "seen":{"driver":"cloudflare_queues","queue":"q","dead_letter_queue":"q-dead"},
+            "unseen":{"driver":"cloudflare_queues","queue":"r","dead_letter_queue":"r-dead"}},
+            "events":{"E":"json"},"receiving":{"seen":{"event":"E"}}}"#;
+        let app = App::start(program).unwrap();
+        assert_eq!(app.route("q").map(|route| route.dead_letters), Some(false));
+        assert_eq!(app.route("q-dead").map(|route| route.dead_letters), Some(true));
+        assert_eq!((app.route("r"), app.route("r-dead"), app.route("surprise")), (None, None, None));
+    }
+}
