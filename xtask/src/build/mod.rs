@@ -1,0 +1,60 @@
+//! `cargo xtask build`: what is released, in `dist/`.
+
+mod artifacts;
+pub(crate) mod worker;
+
+use crate::problem::{Problem, Result};
+use crate::run;
+use crate::setup::{self, Tools};
+use crate::workspace::Workspace;
+use std::fs;
+
+/// Writes what is released to dist/: the Worker, the jadpo binary with that Worker inside, checksums.
+#[derive(clap::Args)]
+#[command(after_help = "dist/worker/worker.js and worker.wasm are the Worker without an app; `jadpo build app.jadpo` \
+    adds the app's program and the files of a deployment. dist/jadpo holds both files, so it needs no Rust. \
+    host-native/build.rs takes them from the folder that JADPO_WORKER_DIR names, else from dist/worker.")]
+pub(crate) struct Args {
+    /// Write only dist/worker.
+    #[arg(long)]
+    worker_only: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When a tool is missing and cannot be got, or something does not build.
+pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
+    let tools = setup::ready(ws)?;
+    worker::build(ws, &tools)?;
+    if !args.worker_only {
+        binary(ws, &tools)?;
+    }
+    let files = artifacts::write_checksums(&ws.path("dist"))?;
+    anstream::println!("{}", artifacts::table(&files));
+    Ok(())
+}
+
+/// The `jadpo` binary in release, with dist/worker inside.
+fn binary(ws: &Workspace, tools: &Tools) -> Result<()> {
+    let mut cargo = setup::native_cargo(ws);
+    cargo.args(["build", "--release", "--locked", "--package", "jadpo", "--bin", "jadpo"]);
+    cargo.env("JADPO_WORKER_DIR", ws.path("dist/worker")).env("CARGO_TARGET_DIR", ws.path("target"));
+    // The binary says the same whoever builds it wherever: no paths of this machine in its panics.
+    cargo.env("RUSTFLAGS", remapped(ws));
+    run::step("the jadpo binary: cargo build --release", &mut cargo, &tools.log("build-jadpo"))?;
+    let name = format!("jadpo{}", std::env::consts::EXE_SUFFIX);
+    fs::copy(ws.path("target/release").join(&name), ws.path("dist").join(&name))
+        .map_err(|e| Problem::io("copying the jadpo binary to dist", &e))?;
+    Ok(())
+}
+
+/// Compiler flags that replace this machine's paths with fixed ones.
+pub(crate) fn remapped(ws: &Workspace) -> String {
+    let mut flags = vec![std::env::var("RUSTFLAGS").unwrap_or_default()];
+    let cargo_home = std::env::var_os("CARGO_HOME").map(Into::into);
+    let cargo_home = cargo_home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo")));
+    flags.extend(cargo_home.map(|home| format!("--remap-path-prefix={}=/cargo", home.display())));
+    flags.push(format!("--remap-path-prefix={}=/jadpo", ws.path("").display()));
+    flags.join(" ").trim().to_owned()
+}

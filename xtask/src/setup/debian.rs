@@ -1,0 +1,128 @@
+//! Debian's packages: node where there is none, and the second road to a Wasm target.
+//!
+//! Debian ships a recent compiler for its browsers' sake (rustc-web) but not the Wasm standard library. Its sources
+//! (rust-web-src) are enough to build one, once per compiler version.
+
+use super::cache::Cache;
+use super::wasm_target::{TRIPLE, WasmTarget};
+use crate::problem::{Problem, Result};
+use crate::run;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::Command;
+
+const RUSTC: &str = "/usr/bin/rustc";
+const CARGO: &str = "/usr/bin/cargo";
+const PACKAGES: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
+
+/// The crates of the standard library that a Worker and its tests are linked with.
+const BUILD_STD: &str = "-Zbuild-std=std,panic_abort,panic_unwind,proc_macro,test";
+
+/// Stands before Debian's rustc and points it to the standard library beside it.
+const WRAPPER: &str = "#!/bin/sh\nexec /usr/bin/rustc --sysroot \"${0%/*}/../sysroot\" \"$@\"\n";
+
+/// Whether this machine has Debian's packages.
+pub(super) fn is_possible() -> bool {
+    Path::new("/usr/bin/apt-get").exists()
+}
+
+/// Installs packages, as root or by a sudo that asks nothing.
+///
+/// # Errors
+/// When this is no Debian, or the packages cannot be installed.
+pub(super) fn install(cache: &Cache, packages: &[&str]) -> Result<()> {
+    let names = packages.join(" ");
+    if !is_possible() {
+        return Err(Problem::new(format!("{names}: missing, and there is no apt-get to install it with")));
+    }
+    cache.hold_lock()?;
+    let root = run::ask(run::command("id").arg("-u")).is_some_and(|id| id == "0");
+    let apt = |args: &[&str]| {
+        let mut command = if root { run::command("apt-get") } else { run::command("sudo") };
+        if !root {
+            command.args(["-n", "apt-get"]);
+        }
+        command.args(args).env("DEBIAN_FRONTEND", "noninteractive");
+        command
+    };
+    let help = format!("run: sudo apt-get install --no-install-recommends {names}");
+    run::step("Debian's package lists: apt-get update", &mut apt(&["update"]), &cache.log("apt-update"))
+        .map_err(|p| p.help(help.clone()))?;
+    let args: Vec<&str> = ["install", "-y", "--no-install-recommends"].iter().chain(packages).copied().collect();
+    run::step(&format!("{names}: apt-get install"), &mut apt(&args), &cache.log("apt-install"))
+        .map_err(|p| p.help(help))
+}
+
+/// Debian's compiler with a Wasm standard library, built once per version of the compiler.
+///
+/// # Errors
+/// When the packages cannot be installed or the standard library cannot be built.
+pub(super) fn wasm_target(cache: &Cache) -> Result<WasmTarget> {
+    if compiler_version().is_none() || run::ask(Command::new(CARGO).arg("--version")).is_none() || !has_sources() {
+        install(cache, &PACKAGES)?;
+    }
+    let version = compiler_version().ok_or_else(|| {
+        Problem::new(format!("{RUSTC} does not run")).help(format!("reinstall {}", PACKAGES.join(" ")))
+    })?;
+    let folder = cache.folder(&format!("wasm-std-debian-{version}"), |into| build(cache, into))?;
+    Ok(WasmTarget::Debian { bin: folder.join("bin"), version })
+}
+
+/// Such as `1.96.0`; rebuilt packages of one version are compatible.
+fn compiler_version() -> Option<String> {
+    let text = run::ask(Command::new(RUSTC).arg("-vV"))?;
+    text.lines().find_map(|line| line.strip_prefix("release: ")).map(str::to_owned)
+}
+
+fn has_sources() -> bool {
+    run::ask(Command::new(RUSTC).args(["--print", "sysroot"]))
+        .is_some_and(|sysroot| Path::new(&sysroot).join("lib/rustlib/src/rust/library/std/Cargo.toml").exists())
+}
+
+fn build(cache: &Cache, into: &Path) -> Result<()> {
+    let io = |e: std::io::Error| Problem::io("preparing the Wasm standard library", &e);
+    let empty = into.join("empty");
+    fs::create_dir_all(empty.join("src")).map_err(io)?;
+    fs::write(empty.join("Cargo.toml"), "[package]\nname = \"empty\"\nedition = \"2021\"\n[workspace]\n")
+        .map_err(io)?;
+    fs::write(empty.join("src/lib.rs"), "").map_err(io)?;
+
+    let mut cargo = run::command(CARGO);
+    cargo.current_dir(&empty).args(["build", "--release", "--target", TRIPLE, BUILD_STD]);
+    cargo.env("RUSTC", RUSTC).env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_DIR", empty.join("target"));
+    cargo.env_remove("RUSTFLAGS").env_remove("RUSTC_WRAPPER");
+    run::step("the Wasm standard library for Debian's rustc, about a minute", &mut cargo, &cache.log("wasm-std"))
+        .map_err(|p| p.help("check that cargo reaches its registry, then run the command again"))?;
+
+    let libs = into.join("sysroot/lib/rustlib").join(TRIPLE).join("lib");
+    fs::create_dir_all(&libs).map_err(io)?;
+    let built = empty.join("target").join(TRIPLE).join("release/deps");
+    for entry in fs::read_dir(&built).map_err(io)?.flatten() {
+        if entry.path().extension().is_some_and(|ext| ext == "rlib") {
+            fs::copy(entry.path(), libs.join(entry.file_name())).map_err(io)?;
+        }
+    }
+    add_host_libraries(into)?;
+    add_programs(into).map_err(io)?;
+    fs::remove_dir_all(&empty).map_err(io)
+}
+
+/// Build scripts and macros are compiled for the host, with Debian's own standard library.
+fn add_host_libraries(into: &Path) -> Result<()> {
+    let missing = || Problem::new("Debian's rustc does not say where its libraries are");
+    let libs = run::ask(Command::new(RUSTC).args(["--print", "target-libdir"])).ok_or_else(missing)?;
+    let host = Path::new(&libs).parent().ok_or_else(missing)?; // …/rustlib/HOST, with rust-lld in its bin
+    let name = host.file_name().ok_or_else(missing)?;
+    symlink(host, into.join("sysroot/lib/rustlib").join(name))
+        .map_err(|e| Problem::io("linking Debian's own standard library", &e))
+}
+
+fn add_programs(into: &Path) -> std::io::Result<()> {
+    let bin = into.join("bin");
+    fs::create_dir_all(&bin)?;
+    let rustc = bin.join("rustc");
+    fs::write(&rustc, WRAPPER)?;
+    fs::set_permissions(&rustc, fs::Permissions::from_mode(0o755))?;
+    symlink(CARGO, bin.join("cargo"))
+}

@@ -1,0 +1,146 @@
+//! `cargo xtask setup`: the tools that cargo alone does not bring.
+//!
+//! Each tool is one folder of the cache, named by tool and version, and is there whole or not at all. What is there
+//! is not looked at again, so a set-up with nothing to do takes no time, and other commands simply call [`ready`].
+
+mod cache;
+mod cargo_tools;
+mod debian;
+mod node;
+mod wasm_target;
+
+pub(crate) use wasm_target::TRIPLE;
+
+use crate::problem::Result;
+use crate::run;
+use crate::workspace::Workspace;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Gets the tools that this machine misses. The other commands do it by themselves.
+///
+/// A Wasm target for the compiler, wasm-bindgen with its test runner at Cargo.lock's version, worker-build, and the npm
+/// packages of host-workers/e2e with a node that is new enough for them.
+#[derive(clap::Args)]
+#[command(after_help = "The Wasm target comes by one of two roads. `rustup`: rustup adds it to the toolchain in use. \
+    `debian`: the packages rustc-web, cargo-web and rust-web-src, with a standard library built once. The machine \
+    decides; JADPO_WASM_ROAD=rustup or =debian decides for it.\n\n\
+    To use the tools by hand: eval \"$(cargo xtask setup --env)\"")]
+pub(crate) struct Args {
+    /// Print shell lines that put the tools on the PATH of this shell, for use with `eval`.
+    #[arg(long)]
+    env: bool,
+}
+
+/// The tools, all there.
+pub(crate) struct Tools {
+    wasm: wasm_target::WasmTarget,
+    wasm_bindgen: PathBuf,
+    worker_build: PathBuf,
+    node: PathBuf,
+    node_modules: PathBuf,
+    /// Where steps put what they print.
+    logs: PathBuf,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When a tool cannot be got.
+pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
+    let tools = ready(ws)?;
+    if args.env {
+        for (name, value) in tools.environment(ws) {
+            anstream::println!("export {name}='{}'", value.to_string_lossy());
+        }
+        return Ok(());
+    }
+    anstream::println!("Everything is set up. Tools: {}", ws.cache().display());
+    anstream::println!("  Wasm target   {}", tools.wasm.description());
+    anstream::println!("  wasm-bindgen  {}", tools.wasm_bindgen.display());
+    anstream::println!("  worker-build  {}", tools.worker_build.display());
+    anstream::println!("  node          {}", tools.node.display());
+    anstream::println!("  npm packages  {}", tools.node_modules.display());
+    Ok(())
+}
+
+/// The tools, got first where they are missing.
+///
+/// # Errors
+/// When a tool cannot be got: which, why, and what to do.
+pub(crate) fn ready(ws: &Workspace) -> Result<Tools> {
+    let cache = cache::Cache::open(ws.cache())?;
+    let (node, node_modules) = node::ready(ws, &cache)?;
+    Ok(Tools {
+        wasm: wasm_target::ready(&cache)?,
+        wasm_bindgen: cargo_tools::wasm_bindgen(ws, &cache)?,
+        worker_build: cargo_tools::worker_build(&cache)?,
+        node,
+        node_modules,
+        logs: cache.logs(),
+    })
+}
+
+impl Tools {
+    /// cargo for `--target wasm32-unknown-unknown`, with the test runner and a target folder of its own.
+    pub(crate) fn wasm_cargo(&self, ws: &Workspace) -> Command {
+        self.prepared(ws, "cargo")
+    }
+
+    /// worker-build, which calls `rustc` and `cargo` by their names and downloads what it is not pointed to.
+    pub(crate) fn worker_build(&self, ws: &Workspace) -> Command {
+        self.prepared(ws, &self.worker_build)
+    }
+
+    /// The node that runs workerd's tools.
+    pub(crate) fn node(&self, ws: &Workspace) -> Command {
+        self.prepared(ws, &self.node)
+    }
+
+    /// Whether clippy can read this Wasm target's standard library: only when both are of one toolchain.
+    pub(crate) fn clippy_reads_wasm(&self) -> bool {
+        self.wasm.is_of_native_toolchain()
+    }
+
+    /// The file that a step's output goes to.
+    pub(crate) fn log(&self, name: &str) -> PathBuf {
+        self.logs.join(format!("{name}.log"))
+    }
+
+    fn prepared(&self, ws: &Workspace, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = run::command(program);
+        command.current_dir(ws.path("")).env_remove("RUSTC").env_remove("CARGO");
+        command.envs(self.environment(ws));
+        command
+    }
+
+    /// The environment in which `cargo`, `rustc`, `node` and the npm packages' programs are the ones set up here.
+    fn environment(&self, ws: &Workspace) -> Vec<(&'static str, OsString)> {
+        let mut path: Vec<PathBuf> = Vec::new();
+        path.extend(self.wasm.programs().map(Path::to_path_buf));
+        path.extend([&self.node, &self.wasm_bindgen].into_iter().filter_map(|p| p.parent().map(Path::to_path_buf)));
+        path.push(self.node_modules.join(".bin"));
+        path.extend(std::env::var_os("PATH").iter().flat_map(std::env::split_paths));
+        let runner = self.wasm_bindgen.with_file_name("wasm-bindgen-test-runner");
+        let bin = |name: &str| self.node_modules.join(".bin").join(name).into_os_string();
+        vec![
+            ("PATH", std::env::join_paths(path).unwrap_or_default()),
+            ("CARGO_TARGET_DIR", ws.wasm_target_dir().join(self.wasm.key()).into_os_string()),
+            ("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER", runner.into_os_string()),
+            ("WASM_BINDGEN_BIN", self.wasm_bindgen.clone().into_os_string()),
+            ("ESBUILD_BIN", bin("esbuild")),
+            ("WASM_OPT_BIN", bin("wasm-opt")),
+            // Nothing here may phone home or wait for an answer.
+            ("WRANGLER_SEND_METRICS", "false".into()),
+            ("CI", "true".into()),
+        ]
+    }
+}
+
+/// cargo for a native build, without asking for any tool.
+pub(crate) fn native_cargo(ws: &Workspace) -> Command {
+    let mut command = run::command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(ws.path(""));
+    command
+}

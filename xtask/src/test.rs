@@ -1,0 +1,137 @@
+//! `cargo xtask test`: every check there is, each part tried whatever the others say.
+
+use crate::build;
+use crate::problem::{Problem, Result};
+use crate::run;
+use crate::setup::{self, Tools};
+use crate::workspace::Workspace;
+use clap::ValueEnum;
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Checks everything: format and lints, native tests, Wasm tests, end-to-end tests in workerd.
+///
+/// Every part runs even when an earlier one failed; the end says which did.
+#[derive(clap::Args)]
+#[command(after_help = "The end-to-end tests (host-workers/e2e/*.test.mjs) find what was built by variables: \
+    JADPO_WORKER_DIR is the folder of worker.js and worker.wasm, JADPO_BIN the jadpo binary with that Worker inside. \
+    They run on the node that set-up found, so process.execPath is new enough for wrangler.")]
+pub(crate) struct Args {
+    /// Run only these parts (a list or repeated).
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<Part>,
+}
+
+/// One part of the checks, in the order in which they run: what is quick to fail comes first.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// cargo fmt --check, clippy without warnings, natively and for Wasm.
+    Lint,
+    /// cargo test of the native crates.
+    Native,
+    /// The Worker's own tests, compiled to Wasm and run in node.
+    Wasm,
+    /// The built Worker in workerd, with D1 and a queue in front.
+    E2e,
+}
+
+impl Part {
+    fn title(self) -> &'static str {
+        match self {
+            Self::Lint => "format and lints",
+            Self::Native => "native tests",
+            Self::Wasm => "Wasm tests",
+            Self::E2e => "end-to-end tests",
+        }
+    }
+
+    fn run(self, ws: &Workspace, tools: &Tools) -> Result<()> {
+        match self {
+            Self::Lint => lint(ws, tools),
+            Self::Native => native(ws),
+            Self::Wasm => wasm(ws, tools),
+            Self::E2e => end_to_end(ws, tools),
+        }
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When a tool cannot be got, or a part failed.
+pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
+    let tools = setup::ready(ws)?;
+    let chosen = |part: &Part| args.only.is_empty() || args.only.contains(part);
+    let mut outcomes = Vec::new();
+    for part in Part::value_variants().iter().copied().filter(chosen) {
+        run::say(&format!("\n\x1b[1m== {}\x1b[0m", part.title()));
+        let started = Instant::now();
+        let outcome = part.run(ws, &tools);
+        if let Err(problem) = &outcome {
+            run::say(&problem.to_string());
+        }
+        outcomes.push((part, started.elapsed(), outcome.is_ok()));
+    }
+    summary(&outcomes)
+}
+
+fn summary(outcomes: &[(Part, Duration, bool)]) -> Result<()> {
+    run::say("\n\x1b[1m== summary\x1b[0m");
+    for (part, time, ok) in outcomes {
+        let mark = if *ok { "\x1b[32mpassed\x1b[0m" } else { "\x1b[31mFAILED\x1b[0m" };
+        run::say(&format!("{mark}  {}, {}", part.title(), run::seconds(*time)));
+    }
+    let failed: Vec<&str> = outcomes.iter().filter(|(_, _, ok)| !ok).map(|(part, _, _)| part.title()).collect();
+    if failed.is_empty() { Ok(()) } else { Err(Problem::new(format!("failed: {}", failed.join(", ")))) }
+}
+
+fn lint(ws: &Workspace, tools: &Tools) -> Result<()> {
+    let format = run::through(setup::native_cargo(ws).args(["fmt", "--all", "--check"]));
+    let warnings = ["--", "--deny", "warnings"];
+    let native = ["clippy", "--quiet", "--locked", "--all-targets"];
+    let native = run::through(setup::native_cargo(ws).args(native).args(warnings));
+    let worker = ["clippy", "--quiet", "--locked", "--package", "jadpo-host-workers", "--lib", "--tests"];
+    let worker = if tools.clippy_reads_wasm() {
+        run::through(tools.wasm_cargo(ws).args(worker).args(["--target", setup::TRIPLE]).args(warnings))
+    } else {
+        // clippy belongs to the native toolchain and cannot read another compiler's standard library.
+        run::say("clippy has no Wasm target here: the Worker's crate is checked for this machine instead");
+        run::through(setup::native_cargo(ws).args(worker).args(warnings))
+    };
+    format.and(native).and(worker)
+}
+
+fn native(ws: &Workspace) -> Result<()> {
+    run::through(setup::native_cargo(ws).args(["test", "--locked", "--no-fail-fast"]))
+}
+
+fn wasm(ws: &Workspace, tools: &Tools) -> Result<()> {
+    let args = ["test", "--locked", "--no-fail-fast", "--package", "jadpo-host-workers", "--lib", "--tests"];
+    run::through(tools.wasm_cargo(ws).args(args).args(["--target", setup::TRIPLE]))
+}
+
+fn end_to_end(ws: &Workspace, tools: &Tools) -> Result<()> {
+    let tests = end_to_end_files(ws)?;
+    let worker = build::worker::build(ws, tools)?;
+    let mut jadpo = setup::native_cargo(ws);
+    jadpo.args(["build", "--locked", "--package", "jadpo", "--bin", "jadpo"]);
+    jadpo.env("CARGO_TARGET_DIR", ws.path("target"));
+    run::step("the jadpo binary: cargo build", &mut jadpo, &tools.log("build-jadpo-debug"))?;
+    let mut node = tools.node(ws);
+    node.arg("--test").args(tests).env("JADPO_WORKER_DIR", worker);
+    run::through(node.env("JADPO_BIN", ws.path("target/debug/jadpo")))
+}
+
+/// The test files; none is a failure, for a check that finds nothing to do must not pass.
+fn end_to_end_files(ws: &Workspace) -> Result<Vec<PathBuf>> {
+    let folder = ws.path("host-workers/e2e");
+    let entries = fs::read_dir(&folder).map_err(|e| Problem::io(format!("reading {}", folder.display()), &e))?;
+    let mut tests: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    tests.retain(|path| path.to_string_lossy().ends_with(".test.mjs"));
+    tests.sort();
+    if tests.is_empty() {
+        return Err(Problem::new("host-workers/e2e holds no *.test.mjs").help("restore the end-to-end tests"));
+    }
+    Ok(tests)
+}
