@@ -1,0 +1,137 @@
+//! Subscribers that follow a script, and the calls they got.
+
+use std::collections::VecDeque;
+
+use jadpo_core::host::{Call, CallOutcome};
+
+/// What a subscriber does with a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// Answers with this HTTP status.
+    Status(u16),
+    /// Answers with this HTTP status and a `Retry-After` header.
+    RetryAfter(u16, String),
+    /// Never answers.
+    Hangs,
+    /// Closes the connection without an answer.
+    Closes,
+    /// A linked function's error.
+    Error(String),
+}
+
+/// A linked function, or a subscriber that decides by what it is sent.
+pub(crate) type Answering = Box<dyn FnMut(&Call) -> Reply + Send>;
+
+/// What a subscriber will do. Without a script it answers 200 at once.
+///
+/// Replies are used up in the order they were given; after the last one the subscriber does what
+/// [`Script::always`] or [`Script::answers_by`] said, or answers 200.
+#[derive(Default)]
+pub struct Script {
+    replies: VecDeque<Reply>,
+    always: Option<Reply>,
+    by: Option<Answering>,
+    takes_ms: u32,
+}
+
+impl Script {
+    /// Answers the next calls with these statuses, one each.
+    pub fn answers(&mut self, statuses: impl IntoIterator<Item = u16>) -> &mut Self {
+        self.replies.extend(statuses.into_iter().map(Reply::Status));
+        self
+    }
+
+    /// Answers the next call 429 with this `Retry-After` header: seconds or a date.
+    pub fn answers_429(&mut self, retry_after: &str) -> &mut Self {
+        self.replies.push_back(Reply::RetryAfter(429, retry_after.to_owned()));
+        self
+    }
+
+    /// Leaves the next call without an answer until the caller gives up.
+    pub fn hangs(&mut self) -> &mut Self {
+        self.replies.push_back(Reply::Hangs);
+        self
+    }
+
+    /// Closes the connection on the next call.
+    pub fn closes(&mut self) -> &mut Self {
+        self.replies.push_back(Reply::Closes);
+        self
+    }
+
+    /// Does this with every call that no earlier line speaks of.
+    pub fn always(&mut self, reply: Reply) -> &mut Self {
+        self.always = Some(reply);
+        self
+    }
+
+    /// Decides by the call, for every call that no earlier line speaks of.
+    pub fn answers_by(&mut self, answer: impl FnMut(&Call) -> Reply + Send + 'static) -> &mut Self {
+        self.by = Some(Box::new(answer));
+        self
+    }
+
+    /// Takes so long over each call, in milliseconds.
+    pub fn takes_ms(&mut self, takes_ms: u32) -> &mut Self {
+        self.takes_ms = takes_ms;
+        self
+    }
+
+    /// Forgets the script: every call is answered 200 at once.
+    pub fn recovers(&mut self) -> &mut Self {
+        *self = Self::default();
+        self
+    }
+
+    /// What it does with this call, and after how long.
+    pub(crate) fn next(&mut self, call: &Call) -> (Reply, u32) {
+        let reply = self
+            .replies
+            .pop_front()
+            .or_else(|| self.by.as_mut().map(|by| by(call)))
+            .or_else(|| self.always.clone())
+            .unwrap_or(Reply::Status(200));
+        let takes_ms = if reply == Reply::Hangs { u32::MAX } else { self.takes_ms };
+        (reply, takes_ms)
+    }
+}
+
+impl Reply {
+    /// What the core is told of it.
+    pub(crate) fn outcome(&self) -> CallOutcome {
+        match self {
+            Self::Status(status) => CallOutcome::Answered { status: *status, retry_after: None },
+            Self::RetryAfter(status, after) => {
+                CallOutcome::Answered { status: *status, retry_after: Some(after.clone()) }
+            }
+            Self::Hangs => CallOutcome::Unanswered("no answer in time".into()),
+            Self::Closes => CallOutcome::Unanswered("the connection was closed before an answer".into()),
+            Self::Error(text) => CallOutcome::Unanswered(text.clone()),
+        }
+    }
+}
+
+/// A call that a subscriber got.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedCall {
+    /// When it began, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// What was sent.
+    pub call: Call,
+    /// What the subscriber did.
+    pub reply: Reply,
+}
+
+impl RecordedCall {
+    /// A header's value by its lowercase name.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.call.headers.iter().find(|(header, _)| *header == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The body as text, invalid UTF-8 replaced.
+    #[must_use]
+    pub fn body_text(&self) -> String {
+        String::from_utf8_lossy(&self.call.body).into_owned()
+    }
+}
