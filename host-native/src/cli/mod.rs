@@ -1,6 +1,8 @@
 //! The command line: one file per subcommand, what they share in [`output`].
 
+mod build;
 mod check;
+mod load;
 mod output;
 
 use std::process::ExitCode;
@@ -22,12 +24,15 @@ struct Cli {
 enum Command {
     /// Check an app file and report every problem in it
     Check(check::Args),
+    /// Write a folder for each deployable, ready to be deployed
+    Build(build::Args),
 }
 
 /// Parses the arguments and runs the subcommand. A usage error exits with 2, as clap does.
 pub(crate) fn main() -> ExitCode {
     let exit = match Cli::parse().command {
         Command::Check(args) => check::run(&args),
+        Command::Build(args) => build::run(&args),
     };
     exit.into()
 }

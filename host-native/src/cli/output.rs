@@ -2,7 +2,6 @@
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(dead_code, reason = "`Failed` is for the commands that run things")]
 pub(crate) enum Exit {
     /// It did what was asked.
     Done = 0,
