@@ -25,6 +25,7 @@ pub struct TestHost {
 
 struct State {
     clock: Clock,
+    skew_ms: i64,
     random: fastrand::Rng,
     store: Store,
     faults: Faults,
@@ -75,6 +76,7 @@ impl TestHost {
     fn with(store: rusqlite::Result<Store>) -> Self {
         let state = State {
             clock: Clock::default(),
+            skew_ms: 0,
             random: fastrand::Rng::with_seed(0),
             store: store.unwrap_or_else(|error| panic!("the test's store cannot be opened: {error}")),
             faults: Faults::default(),
@@ -128,6 +130,11 @@ impl TestHost {
     /// Sets the time, forward or back.
     pub fn set_ms(&self, now_ms: i64) {
         self.state().clock.set_ms(now_ms);
+    }
+
+    /// Makes the clock that the core reads go wrong by this much, ahead or behind. Timers and queues keep time.
+    pub fn skew_ms(&self, by_ms: i64) {
+        self.state().skew_ms = by_ms;
     }
 
     pub(crate) fn next_timer_ms(&self) -> Option<i64> {
@@ -270,6 +277,11 @@ impl TestHost {
         self.state().store.look(sql).unwrap_or_else(|error| panic!("{error} in: {sql}"))
     }
 
+    /// Reads a table that may not be there yet.
+    pub(crate) fn look_if_there(&self, table: &str, sql: &str) -> Vec<Row> {
+        if self.state().store.has(table) { self.look(sql) } else { Vec::new() }
+    }
+
     /// The one number that a query gives.
     ///
     /// # Panics
@@ -374,7 +386,8 @@ impl Host for TestHost {
     }
 
     fn now_ms(&self) -> i64 {
-        self.time_ms()
+        let state = self.state();
+        state.clock.now_ms().saturating_add(state.skew_ms)
     }
 
     fn random(&self) -> u128 {

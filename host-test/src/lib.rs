@@ -5,14 +5,19 @@
 //! seed gives the same run.
 #![allow(clippy::panic, clippy::expect_used, reason = "a test host stops a test that is itself wrong")]
 
+mod app;
 mod clock;
+mod cloudflare;
 mod fault;
 mod host;
 mod run;
 mod store;
 mod subscriber;
+mod view;
 
+pub use app::{Answered, TestApp, bytes, json, text};
 pub use fault::StoreFault;
 pub use host::TestHost;
 pub use run::{run, run_until_crash};
 pub use subscriber::{RecordedCall, Reply, Script};
+pub use view::{Delivery, DeliveryState, Event, Parked};

@@ -104,6 +104,10 @@ impl Store {
         found.collect()
     }
 
+    pub(crate) fn has(&self, table: &str) -> bool {
+        self.connection.table_exists(None, table).unwrap_or(false)
+    }
+
     /// Writes on the side: what a test does to the store that no host would.
     pub(crate) fn meddle(&self, sql: &str) -> rusqlite::Result<()> {
         self.connection.execute_batch(sql)

@@ -1,0 +1,232 @@
+//! An app under test: its Worker, its store, its subscribers, and Cloudflare's queues in front of it.
+
+use std::cell::RefCell;
+
+use jadpo_core::queue::{Answer, Batch, Body, Message};
+use jadpo_core::receive;
+use jadpo_core::start::App;
+
+use crate::TestHost;
+use crate::cloudflare::Cloudflare;
+use crate::run::drive;
+use crate::view::{self, Delivery, Event, Parked};
+
+/// Virtual time after which an app that has not settled never will: 60 days.
+const IDLE_WITHIN_MS: i64 = 60 * 24 * 3_600_000;
+
+/// A text body.
+#[must_use]
+pub fn text(body: &str) -> Body {
+    Body::Text(body.to_owned())
+}
+
+/// A json body: the JSON text of the value that the Worker was handed.
+#[must_use]
+pub fn json(body: &str) -> Body {
+    Body::Json(body.to_owned())
+}
+
+/// A bytes body.
+#[must_use]
+pub fn bytes(body: &[u8]) -> Body {
+    Body::Bytes(body.to_vec())
+}
+
+/// An app, deployed to a Workers host that the test commands.
+pub struct TestApp {
+    /// The host: time, faults, subscribers, the log, the store.
+    pub host: TestHost,
+    app: RefCell<App>,
+    cloudflare: RefCell<Cloudflare>,
+    answers: RefCell<Vec<Answered>>,
+    deaths: RefCell<u64>,
+}
+
+/// An answer that the Worker gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answered {
+    /// When, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// The queue's name.
+    pub queue: String,
+    /// The message's id.
+    pub message_id: String,
+    /// How often it had been handed over.
+    pub attempts: u32,
+    /// The answer.
+    pub answer: Answer,
+}
+
+impl TestApp {
+    /// The app of a `program.json`, its store migrated.
+    ///
+    /// # Panics
+    /// When it is no program that this build runs.
+    #[must_use]
+    pub fn from_program(program_json: &str) -> Self {
+        Self::on(TestHost::migrated(), program_json)
+    }
+
+    /// The app of a `program.json` on a host.
+    ///
+    /// # Panics
+    /// When it is no program that this build runs.
+    #[must_use]
+    pub fn on(host: TestHost, program_json: &str) -> Self {
+        let app = started(program_json);
+        let cloudflare = RefCell::new(Cloudflare::of(&app.program));
+        Self { host, app: RefCell::new(app), cloudflare, answers: RefCell::default(), deaths: RefCell::default() }
+    }
+
+    /// Deploys another build over the same store and queues.
+    ///
+    /// # Panics
+    /// When it is no program that this build runs.
+    pub fn redeploy(&self, program_json: &str) {
+        *self.app.borrow_mut() = started(program_json);
+    }
+
+    /// Makes every chance of this app and its host follow `seed`.
+    pub fn seed(&self, seed: u64) {
+        self.host.seed(seed);
+        self.cloudflare.borrow_mut().seed(seed);
+    }
+
+    /// Sends a message now. Returns its id.
+    pub fn send(&self, queue: &str, body: Body) -> String {
+        let id = self.cloudflare.borrow_mut().new_id();
+        self.send_as(queue, &id, body);
+        id
+    }
+
+    /// Sends a message now under an id of the test's choice.
+    pub fn send_as(&self, queue: &str, id: &str, body: Body) {
+        let message = Message { id: id.to_owned(), sent_at_ms: self.host.time_ms(), attempts: 0, body };
+        self.send_message(queue, message);
+    }
+
+    /// Puts a message into the queue as it is; its `attempts` are those that lie behind it.
+    pub fn send_message(&self, queue: &str, message: Message) {
+        self.cloudflare.borrow_mut().send(queue, message, self.host.time_ms());
+    }
+
+    /// Cloudflare hands over at most `size` messages at once.
+    pub fn cut_batches_at(&self, size: usize) {
+        self.cloudflare.borrow_mut().cut_batches_at(size);
+    }
+
+    /// Cloudflare hands messages over in an order of chance, which follows [`TestApp::seed`].
+    pub fn shuffle(&self) {
+        self.cloudflare.borrow_mut().shuffle();
+    }
+
+    /// Cloudflare loses the next `acks` acknowledgements, so that those messages come again.
+    pub fn lose_acks(&self, acks: u32) {
+        self.cloudflare.borrow_mut().lose_acks(acks);
+    }
+
+    /// Runs until nothing is left to do: every message answered, every delivery done or failed. Time moves on as
+    /// far as retries need.
+    ///
+    /// # Panics
+    /// When that takes more than 60 days.
+    pub fn run_until_idle(&self) {
+        let end_ms = self.host.time_ms().saturating_add(IDLE_WITHIN_MS);
+        while self.next(end_ms) {
+            assert!(self.host.time_ms() < end_ms, "the app has not settled within 60 days");
+        }
+    }
+
+    /// Runs what falls due in the next `for_ms` milliseconds, and moves the time on by as much.
+    pub fn run_for_ms(&self, for_ms: i64) {
+        let end_ms = self.host.time_ms().saturating_add(for_ms);
+        while self.next(end_ms) {}
+        if self.host.time_ms() < end_ms {
+            self.host.set_ms(end_ms);
+        }
+    }
+
+    /// Does the next thing that falls due until `end_ms`. False when there is none.
+    pub fn next(&self, end_ms: i64) -> bool {
+        let Some((at_ms, queue)) = self.cloudflare.borrow().next_batch_at() else { return false };
+        if at_ms > end_ms {
+            return false;
+        }
+        self.host.set_ms(at_ms.max(self.host.time_ms()));
+        let batch = self.cloudflare.borrow_mut().take(&queue, self.host.time_ms());
+        self.hand_over(batch);
+        true
+    }
+
+    /// Hands a batch to the Worker, whatever the queues hold, and lets the invocation end or die.
+    pub fn hand_over(&self, batch: Batch) {
+        let app = self.app.borrow().clone();
+        let queue = batch.queue.clone();
+        if drive(&self.host, self.queue_event(&app, batch)).is_none() {
+            *self.deaths.borrow_mut() += 1;
+        }
+        self.cloudflare.borrow_mut().unsettled(&queue, self.host.time_ms());
+    }
+
+    /// What the Worker does with a batch. Each answer is a crash point of its own.
+    async fn queue_event(&self, app: &App, batch: Batch) {
+        let queue = batch.queue.clone();
+        let messages: Vec<(String, u32)> =
+            batch.messages.iter().map(|message| (message.id.clone(), message.attempts)).collect();
+        let received = receive::receive(&self.host, app, batch).await;
+        assert_eq!(received.answers.len(), messages.len(), "one answer for each message");
+        for ((message_id, attempts), answer) in messages.into_iter().zip(received.answers) {
+            self.host.step().await;
+            let at_ms = self.host.time_ms();
+            self.cloudflare.borrow_mut().settle(&queue, &message_id, answer, at_ms);
+            self.answers.borrow_mut().push(Answered { at_ms, queue: queue.clone(), message_id, attempts, answer });
+        }
+        self.cloudflare.borrow_mut().unsettled(&queue, self.host.time_ms());
+    }
+
+    /// The events that were kept, oldest first.
+    #[must_use]
+    pub fn events(&self) -> Vec<Event> {
+        view::events(&self.host)
+    }
+
+    /// The deliveries that are not done, by event and subscriber.
+    #[must_use]
+    pub fn deliveries(&self) -> Vec<Delivery> {
+        view::deliveries(&self.host)
+    }
+
+    /// The parked messages, oldest first.
+    #[must_use]
+    pub fn parked(&self) -> Vec<Parked> {
+        view::parked(&self.host)
+    }
+
+    /// Every answer that the Worker gave, in order.
+    #[must_use]
+    pub fn answers(&self) -> Vec<Answered> {
+        self.answers.borrow().clone()
+    }
+
+    /// The messages that are in a queue now, with the queue's name.
+    #[must_use]
+    pub fn waiting(&self) -> Vec<(String, Message)> {
+        self.cloudflare.borrow().waiting()
+    }
+
+    /// The messages that Cloudflare deleted, since their retries were spent and no dead-letter queue took them.
+    #[must_use]
+    pub fn lost(&self) -> Vec<Message> {
+        self.cloudflare.borrow().lost().to_vec()
+    }
+
+    /// How many invocations died at a planned crash.
+    #[must_use]
+    pub fn deaths(&self) -> u64 {
+        *self.deaths.borrow()
+    }
+}
+
+fn started(program_json: &str) -> App {
+    App::start(program_json).unwrap_or_else(|error| panic!("{error}"))
+}
