@@ -3,13 +3,29 @@
 //! A delivery runs under a claim that ends by itself, so that what a dead host held is taken up by another. Its
 //! attempts are counted when it is claimed, so a delivery that kills its host cannot run for ever.
 
+mod call;
+mod run;
+mod sql;
+mod verdict;
+
 use std::sync::Arc;
+
+use crate::host::Host;
+use crate::start::App;
+use run::Run;
 
 /// How long a call may take, in milliseconds.
 pub const CALL_TIMEOUT_MS: u32 = 15_000;
 /// How long a claim holds, in milliseconds: a delivery that was claimed and neither settled nor released within it
 /// is due again.
 pub const CLAIM_MS: i64 = 60_000;
+
+/// Calls made side by side. A Worker has six open connections; the sixth is the store's.
+pub const CALLS_MAX: usize = 5;
+/// How long a result may wait for others that share its write, in milliseconds.
+const SETTLE_WINDOW_MS: u32 = 100;
+/// The time left between the end of the last call and the end of a run, for the last write, in milliseconds.
+const SETTLE_MARGIN_MS: i64 = 2_000;
 
 /// An event as it was kept, shared by its deliveries.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,4 +88,29 @@ impl Delivered {
         self.unsettled += later.unsettled;
         self.more_due = later.more_due;
     }
+}
+
+/// Makes deliveries that this host holds the claims of, and writes down how each ended.
+///
+/// No call starts that could not have ended, and been written down, by `stop_at_ms` (milliseconds since 1970); what
+/// is not started is released, for whoever claims next. Never fails: what the store does not take is logged as
+/// `delivery.unsettled` and runs again once its claim ends.
+pub async fn deliver<H: Host>(host: &H, app: &App, claimed: Vec<Claimed>, stop_at_ms: i64) -> Delivered {
+    Run::new(host, &app.program, claimed, false, stop_at_ms).until_done().await
+}
+
+/// Claims what is due and makes it, until nothing is due or a call could not end by `stop_at_ms`; otherwise as
+/// [`deliver`]. A store that is behind this build gives nothing.
+pub async fn deliver_due<H: Host>(host: &H, app: &App, stop_at_ms: i64) -> Delivered {
+    deliver_with_due(host, app, Vec::new(), stop_at_ms).await
+}
+
+/// As [`deliver_due`], beginning with deliveries that are claimed already.
+pub(crate) async fn deliver_with_due<H: Host>(
+    host: &H,
+    app: &App,
+    claimed: Vec<Claimed>,
+    stop_at_ms: i64,
+) -> Delivered {
+    Run::new(host, &app.program, claimed, true, stop_at_ms).until_done().await
 }
