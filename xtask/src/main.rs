@@ -5,6 +5,8 @@ mod problem;
 mod run;
 mod setup;
 mod test;
+#[cfg(test)]
+mod tidy;
 mod workspace;
 
 use clap::{Parser, Subcommand};

@@ -8,6 +8,7 @@ use crate::workspace::Workspace;
 use clap::ValueEnum;
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Checks everything: format and lints, native tests, Wasm tests, end-to-end tests in workerd.
@@ -28,6 +29,8 @@ pub(crate) struct Args {
 enum Part {
     /// cargo fmt --check, clippy without warnings, natively and for Wasm.
     Lint,
+    /// The Worker builds; wanted by the end-to-end tests, and by native tests where it is there.
+    Worker,
     /// cargo test of the native crates.
     Native,
     /// The Worker's own tests, compiled to Wasm and run in node.
@@ -40,6 +43,7 @@ impl Part {
     fn title(self) -> &'static str {
         match self {
             Self::Lint => "format and lints",
+            Self::Worker => "the Worker",
             Self::Native => "native tests",
             Self::Wasm => "Wasm tests",
             Self::E2e => "end-to-end tests",
@@ -49,6 +53,7 @@ impl Part {
     fn run(self, ws: &Workspace, tools: &Tools) -> Result<()> {
         match self {
             Self::Lint => lint(ws, tools),
+            Self::Worker => build::worker::build(ws, tools).map(drop),
             Self::Native => native(ws),
             Self::Wasm => wasm(ws, tools),
             Self::E2e => end_to_end(ws, tools),
@@ -62,12 +67,20 @@ impl Part {
 /// When a tool cannot be got, or a part failed.
 pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     let tools = setup::ready(ws)?;
-    let chosen = |part: &Part| args.only.is_empty() || args.only.contains(part);
-    let mut outcomes = Vec::new();
+    let chosen = |part: &Part| {
+        let needed = *part == Part::Worker && args.only.contains(&Part::E2e);
+        args.only.is_empty() || args.only.contains(part) || needed
+    };
+    let mut outcomes: Vec<(Part, Duration, bool)> = Vec::new();
     for part in Part::value_variants().iter().copied().filter(chosen) {
         run::say(&format!("\n\x1b[1m== {}\x1b[0m", part.title()));
         let started = Instant::now();
-        let outcome = part.run(ws, &tools);
+        let worker_failed = outcomes.iter().any(|(part, _, ok)| *part == Part::Worker && !ok);
+        let outcome = if part == Part::E2e && worker_failed {
+            Err(Problem::new("the Worker did not build, and an older one must not be tested in its place"))
+        } else {
+            part.run(ws, &tools)
+        };
         if let Err(problem) = &outcome {
             run::say(&problem.to_string());
         }
@@ -90,7 +103,7 @@ fn lint(ws: &Workspace, tools: &Tools) -> Result<()> {
     let format = run::through(setup::native_cargo(ws).args(["fmt", "--all", "--check"]));
     let warnings = ["--", "--deny", "warnings"];
     let native = ["clippy", "--quiet", "--locked", "--all-targets"];
-    let native = run::through(setup::native_cargo(ws).args(native).args(warnings));
+    let native = run::through(with_worker(ws).args(native).args(warnings));
     let worker = ["clippy", "--quiet", "--locked", "--package", "jadpo-host-workers", "--lib", "--tests"];
     let worker = if tools.clippy_reads_wasm() {
         run::through(tools.wasm_cargo(ws).args(worker).args(["--target", setup::TRIPLE]).args(warnings))
@@ -103,7 +116,18 @@ fn lint(ws: &Workspace, tools: &Tools) -> Result<()> {
 }
 
 fn native(ws: &Workspace) -> Result<()> {
-    run::through(setup::native_cargo(ws).args(["test", "--locked", "--no-fail-fast"]))
+    run::through(with_worker(ws).args(["test", "--locked", "--no-fail-fast"]))
+}
+
+/// cargo for a native build with the Worker inside, if one was built: the same for every part, so that none compiles
+/// again what another just did.
+fn with_worker(ws: &Workspace) -> Command {
+    let mut cargo = setup::native_cargo(ws);
+    let worker = ws.path("dist/worker");
+    if worker.join("worker.wasm").exists() {
+        cargo.env("JADPO_WORKER_DIR", ws.path("dist/worker"));
+    }
+    cargo
 }
 
 fn wasm(ws: &Workspace, tools: &Tools) -> Result<()> {
@@ -113,13 +137,11 @@ fn wasm(ws: &Workspace, tools: &Tools) -> Result<()> {
 
 fn end_to_end(ws: &Workspace, tools: &Tools) -> Result<()> {
     let tests = end_to_end_files(ws)?;
-    let worker = build::worker::build(ws, tools)?;
-    let mut jadpo = setup::native_cargo(ws);
+    let mut jadpo = with_worker(ws);
     jadpo.args(["build", "--locked", "--package", "jadpo", "--bin", "jadpo"]);
-    jadpo.env("CARGO_TARGET_DIR", ws.path("target"));
     run::step("the jadpo binary: cargo build", &mut jadpo, &tools.log("build-jadpo-debug"))?;
     let mut node = tools.node(ws);
-    node.arg("--test").args(tests).env("JADPO_WORKER_DIR", worker);
+    node.arg("--test").args(tests).env("JADPO_WORKER_DIR", ws.path("dist/worker"));
     run::through(node.env("JADPO_BIN", ws.path("target/debug/jadpo")))
 }
 

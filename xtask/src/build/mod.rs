@@ -39,7 +39,7 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
 fn binary(ws: &Workspace, tools: &Tools) -> Result<()> {
     let mut cargo = setup::native_cargo(ws);
     cargo.args(["build", "--release", "--locked", "--package", "jadpo", "--bin", "jadpo"]);
-    cargo.env("JADPO_WORKER_DIR", ws.path("dist/worker")).env("CARGO_TARGET_DIR", ws.path("target"));
+    cargo.env("JADPO_WORKER_DIR", ws.path("dist/worker"));
     // The binary says the same whoever builds it wherever: no paths of this machine in its panics.
     cargo.env("RUSTFLAGS", remapped(ws));
     run::step("the jadpo binary: cargo build --release", &mut cargo, &tools.log("build-jadpo"))?;

@@ -26,6 +26,16 @@ impl Cache {
         Ok(Self { root: root.to_path_buf(), lock: RefCell::new(None) })
     }
 
+    /// A path inside the cache.
+    pub(crate) fn path(&self, inside: &str) -> PathBuf {
+        self.root.join(inside)
+    }
+
+    /// Whether this process made something, and so may clean up.
+    pub(crate) fn holds_lock(&self) -> bool {
+        self.lock.borrow().is_some()
+    }
+
     /// Where steps put what they print.
     pub(crate) fn logs(&self) -> PathBuf {
         self.root.join("logs")

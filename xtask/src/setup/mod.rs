@@ -36,8 +36,7 @@ pub(crate) struct Args {
 /// The tools, all there.
 pub(crate) struct Tools {
     wasm: wasm_target::WasmTarget,
-    wasm_bindgen: PathBuf,
-    worker_build: PathBuf,
+    programs: cargo_tools::CargoTools,
     node: PathBuf,
     node_modules: PathBuf,
     /// Where steps put what they print.
@@ -58,8 +57,8 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     }
     anstream::println!("Everything is set up. Tools: {}", ws.cache().display());
     anstream::println!("  Wasm target   {}", tools.wasm.description());
-    anstream::println!("  wasm-bindgen  {}", tools.wasm_bindgen.display());
-    anstream::println!("  worker-build  {}", tools.worker_build.display());
+    anstream::println!("  wasm-bindgen  {}", tools.programs.wasm_bindgen.display());
+    anstream::println!("  worker-build  {}", tools.programs.worker_build.display());
     anstream::println!("  node          {}", tools.node.display());
     anstream::println!("  npm packages  {}", tools.node_modules.display());
     Ok(())
@@ -74,8 +73,7 @@ pub(crate) fn ready(ws: &Workspace) -> Result<Tools> {
     let (node, node_modules) = node::ready(ws, &cache)?;
     Ok(Tools {
         wasm: wasm_target::ready(&cache)?,
-        wasm_bindgen: cargo_tools::wasm_bindgen(ws, &cache)?,
-        worker_build: cargo_tools::worker_build(&cache)?,
+        programs: cargo_tools::ready(ws, &cache)?,
         node,
         node_modules,
         logs: cache.logs(),
@@ -90,7 +88,7 @@ impl Tools {
 
     /// worker-build, which calls `rustc` and `cargo` by their names and downloads what it is not pointed to.
     pub(crate) fn worker_build(&self, ws: &Workspace) -> Command {
-        self.prepared(ws, &self.worker_build)
+        self.prepared(ws, &self.programs.worker_build)
     }
 
     /// The node that runs workerd's tools.
@@ -119,16 +117,18 @@ impl Tools {
     fn environment(&self, ws: &Workspace) -> Vec<(&'static str, OsString)> {
         let mut path: Vec<PathBuf> = Vec::new();
         path.extend(self.wasm.programs().map(Path::to_path_buf));
-        path.extend([&self.node, &self.wasm_bindgen].into_iter().filter_map(|p| p.parent().map(Path::to_path_buf)));
+        path.extend(
+            [&self.node, &self.programs.wasm_bindgen].into_iter().filter_map(|p| p.parent().map(Path::to_path_buf)),
+        );
         path.push(self.node_modules.join(".bin"));
         path.extend(std::env::var_os("PATH").iter().flat_map(std::env::split_paths));
-        let runner = self.wasm_bindgen.with_file_name("wasm-bindgen-test-runner");
+        let runner = self.programs.wasm_bindgen.with_file_name("wasm-bindgen-test-runner");
         let bin = |name: &str| self.node_modules.join(".bin").join(name).into_os_string();
         vec![
             ("PATH", std::env::join_paths(path).unwrap_or_default()),
             ("CARGO_TARGET_DIR", ws.wasm_target_dir().join(self.wasm.key()).into_os_string()),
             ("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER", runner.into_os_string()),
-            ("WASM_BINDGEN_BIN", self.wasm_bindgen.clone().into_os_string()),
+            ("WASM_BINDGEN_BIN", self.programs.wasm_bindgen.clone().into_os_string()),
             ("ESBUILD_BIN", bin("esbuild")),
             ("WASM_OPT_BIN", bin("wasm-opt")),
             // Nothing here may phone home or wait for an answer.
@@ -141,6 +141,6 @@ impl Tools {
 /// cargo for a native build, without asking for any tool.
 pub(crate) fn native_cargo(ws: &Workspace) -> Command {
     let mut command = run::command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(ws.path(""));
+    command.current_dir(ws.path("")).env("CARGO_TARGET_DIR", ws.path("target"));
     command
 }
