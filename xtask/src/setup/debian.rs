@@ -66,13 +66,52 @@ pub(super) fn wasm_target(cache: &Cache) -> Result<WasmTarget> {
         Problem::new(format!("{RUSTC} does not run")).help(format!("reinstall {}", PACKAGES.join(" ")))
     })?;
     let folder = cache.folder(&format!("wasm-std-debian-{version}"), |into| build(cache, into))?;
-    Ok(WasmTarget::Debian { bin: folder.join("bin"), version })
+    let bin = folder.join("bin");
+    ensure_linker(cache, &bin)?;
+    Ok(WasmTarget::Debian { bin, version })
 }
 
 /// Such as `1.96.0`; rebuilt packages of one version are compatible.
 fn compiler_version() -> Option<String> {
+    about_compiler("release: ")
+}
+
+/// A line of what the compiler says about itself, without its label.
+fn about_compiler(label: &str) -> Option<String> {
     let text = run::ask(Command::new(RUSTC).arg("-vV"))?;
-    text.lines().find_map(|line| line.strip_prefix("release: ")).map(str::to_owned)
+    text.lines().find_map(|line| line.strip_prefix(label)).map(str::to_owned)
+}
+
+/// rustc links Wasm with `rust-lld`, which Debian's package leaves out: the one of a rustup toolchain does, and so does
+/// LLVM's own `lld` of the compiler's LLVM version. It is looked at every time, since a toolchain may go away.
+fn ensure_linker(cache: &Cache, bin: &Path) -> Result<()> {
+    let linker = bin.join("rust-lld");
+    if links_wasm(&linker) {
+        return Ok(());
+    }
+    cache.hold_lock()?;
+    let llvm = about_compiler("LLVM version: ").unwrap_or_default();
+    let package = format!("lld-{}", llvm.split('.').next().unwrap_or_default());
+    let of_debian = Path::new("/usr/bin").join(&package);
+    let libs = run::ask(run::command("rustc").args(["--print", "target-libdir"])).unwrap_or_default();
+    let of_rustup = Path::new(&libs).with_file_name("bin").join("rust-lld");
+    let found = if links_wasm(&of_rustup) {
+        of_rustup
+    } else {
+        if !links_wasm(&of_debian) {
+            install(cache, &[&package])?;
+        }
+        of_debian
+    };
+    let io = |e: std::io::Error| Problem::io(format!("linking {}", linker.display()), &e);
+    if linker.is_symlink() {
+        fs::remove_file(&linker).map_err(io)?;
+    }
+    symlink(found, &linker).map_err(io)
+}
+
+fn links_wasm(linker: &Path) -> bool {
+    run::ask(Command::new(linker).args(["-flavor", "wasm", "--version"])).is_some()
 }
 
 fn has_sources() -> bool {

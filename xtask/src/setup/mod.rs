@@ -50,7 +50,9 @@ pub(crate) struct Tools {
 pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     let tools = ready(ws)?;
     if args.env {
-        for (name, value) in tools.environment(ws) {
+        // Not what would also change this shell's native builds or the manners of other programs.
+        let only_ours = |name: &str| name != "CARGO_TARGET_DIR" && name != "CI";
+        for (name, value) in tools.environment(ws).into_iter().filter(|(name, _)| only_ours(name)) {
             anstream::println!("export {name}='{}'", value.to_string_lossy());
         }
         return Ok(());
