@@ -3,6 +3,7 @@
 //! The core has no I/O, no clock and no randomness of its own: time, ids and the store reach it through
 //! [`host::Host`], which each host implements and nobody else decides over.
 
+pub mod admin;
 #[cfg(feature = "compile")]
 pub mod app;
 pub mod bindings;
@@ -14,5 +15,6 @@ pub mod read;
 pub mod receive;
 pub mod start;
 pub mod store;
+pub mod tick;
 #[cfg(feature = "compile")]
 pub mod wrangler;
