@@ -75,6 +75,7 @@ fn secret_of<H: Host>(host: &H, setting: &Setting) -> Result<Vec<u8>, String> {
     };
     match text.strip_prefix("whsec_") {
         None => Ok(text.into_bytes()),
+        Some("") => Err(format!("{whose} is not set")),
         Some(encoded) => BASE64.decode(encoded).map_err(|_| format!("{whose} starts with whsec_ but is no base64")),
     }
 }
@@ -90,4 +91,25 @@ fn signature_headers(key: &[u8], id: &str, now_s: i64, event: &Event) -> Result<
         ("webhook-timestamp", now_s.to_string()),
         ("webhook-signature", format!("v1,{signature}")),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(body: &str) -> Event {
+        let (connection, key, name) = ("c".into(), "k".into(), "E".into());
+        Event { seq: 1, connection, key, name, sent_at_ms: 0, body: body.into() }
+    }
+
+    /// The example that the scheme's own libraries are tested with.
+    #[test]
+    fn the_published_example_of_standard_webhooks_comes_out_the_same() {
+        let key = BASE64.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
+        let event = event(r#"{"test": 2432232314}"#);
+        let headers = signature_headers(&key, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, &event).unwrap();
+        assert_eq!(headers[0], ("webhook-id", "msg_p5jXN8AQM9LWM0D4loKWxJek".to_owned()));
+        assert_eq!(headers[1], ("webhook-timestamp", "1614265330".to_owned()));
+        assert_eq!(headers[2], ("webhook-signature", "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=".to_owned()));
+    }
 }
