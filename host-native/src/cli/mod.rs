@@ -3,6 +3,7 @@
 mod build;
 mod check;
 mod load;
+mod diagnostics;
 mod output;
 
 use std::process::ExitCode;

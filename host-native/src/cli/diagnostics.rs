@@ -1,0 +1,248 @@
+//! An app file read from disk, and what was found in it, shown to a person or written as JSON.
+
+use std::fs;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::path::Path;
+
+use annotate_snippets::renderer::DecorStyle;
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use jadpo_core::app::{self, Compiled, Lines, Reach, SOURCE_LEN_MAX, Span};
+use jadpo_core::program::Program;
+use serde::Serialize;
+
+use super::output::{self, Exit};
+
+/// A source line longer than this is not shown; only its place is.
+const SHOWN_LINE_LEN_MAX: usize = 2_000;
+
+/// An app file's text.
+pub(crate) struct AppFile {
+    /// The path as a person sees it.
+    pub(crate) path: String,
+    pub(crate) source: String,
+}
+
+/// Why there is no text to check.
+pub(crate) struct Unreadable {
+    pub(crate) path: String,
+    pub(crate) message: String,
+    pub(crate) help: Option<String>,
+    pub(crate) exit: Exit,
+}
+
+impl AppFile {
+    /// Reads a file, or `app.jadpo` of a folder.
+    pub(crate) fn read(path: &Path) -> Result<AppFile, Unreadable> {
+        let path = if path.is_dir() { path.join("app.jadpo") } else { path.to_owned() };
+        let shown = path.display().to_string();
+        let fail = |message: String, help: Option<&str>, exit: Exit| Unreadable {
+            path: shown.clone(),
+            message,
+            help: help.map(str::to_owned),
+            exit,
+        };
+        let len = match fs::metadata(&path) {
+            Ok(metadata) => metadata.len(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let help = "name the app file, as in `jadpo check path/to/app.jadpo`, or go to its folder";
+                return Err(fail(format!("there is no file `{shown}`"), Some(help), Exit::Wrong));
+            }
+            Err(error) => return Err(fail(format!("`{shown}` cannot be read: {error}"), None, Exit::Failed)),
+        };
+        if len > SOURCE_LEN_MAX as u64 {
+            let message = format!("`{shown}` has {len} bytes, and an app file has at most {SOURCE_LEN_MAX}");
+            return Err(fail(message, Some("is it an app file?"), Exit::Wrong));
+        }
+        let bytes =
+            fs::read(&path).map_err(|error| fail(format!("`{shown}` cannot be read: {error}"), None, Exit::Failed))?;
+        let source = String::from_utf8(bytes).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            let line = error.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count() + 1;
+            fail(format!("`{shown}` is not UTF-8 text: line {line}, byte {at}"), Some("save it as UTF-8"), Exit::Wrong)
+        })?;
+        Ok(AppFile { path: shown, source })
+    }
+}
+
+/// Reads and checks an app file, and prints every problem; what `build` and `serve` start from.
+#[allow(dead_code, reason = "for the commands that need a program")]
+pub(crate) fn program_of(path: &Path, deployable: Option<&str>) -> Result<Program, Exit> {
+    let file = AppFile::read(path).map_err(|error| {
+        output::error(&error.message, error.help.as_deref());
+        error.exit
+    })?;
+    let compiled = app::compile_for(&file.source, deployable);
+    match compiled.program {
+        Some(program) => Ok(program),
+        None => {
+            print(&file, &compiled);
+            Err(Exit::Wrong)
+        }
+    }
+}
+
+/// One thing that is shown, a problem or a note.
+struct Shown<'a> {
+    level: Level<'static>,
+    code: &'static str,
+    span: Span,
+    message: &'a str,
+    help: Option<&'a str>,
+    related: Option<&'a (Span, String)>,
+}
+
+/// Shows everything that was found, with its source, and a summary line.
+pub(crate) fn print(file: &AppFile, compiled: &Compiled) {
+    let lines = Lines::new(&file.source);
+    let renderer = Renderer::styled().decor_style(DecorStyle::Ascii);
+    let problems = compiled.problems.iter().map(|problem| Shown {
+        level: Level::ERROR,
+        code: problem.code.as_str(),
+        span: problem.span,
+        message: &problem.message,
+        help: problem.help.as_deref(),
+        related: problem.related.as_ref(),
+    });
+    let notes = compiled.notes.iter().map(|note| Shown {
+        level: Level::NOTE,
+        code: note.code.as_str(),
+        span: note.span,
+        message: &note.message,
+        help: note.help.as_deref(),
+        related: None,
+    });
+    for shown in problems.chain(notes) {
+        let text = renderer.render(&[group(file, &lines, &shown)]);
+        anstream::eprintln!("{text}\n");
+    }
+    summary(file, compiled);
+}
+
+fn group<'a>(file: &'a AppFile, lines: &Lines<'_>, shown: &Shown<'a>) -> Group<'a> {
+    let title = shown.level.clone().primary_title(shown.message).id(shown.code);
+    let (line, column) = lines.position(shown.span.start);
+    let related_start = shown.related.map_or(shown.span.start, |(span, _)| span.start);
+    let window = lines_around(&file.source, shown.span.start.min(related_start), shown.span.start.max(related_start));
+    let source = file.source.get(window.clone()).unwrap_or_default();
+    let group = if source.lines().any(|line| line.len() > SHOWN_LINE_LEN_MAX) {
+        title.element(Origin::path(&file.path).line(line).char_column(column))
+    } else {
+        let (first_line, _) = lines.position(window.start);
+        let at = |span: Span| within_line(source, span.start - window.start, span.end.saturating_sub(window.start));
+        let mut snippet = Snippet::source(source)
+            .path(&file.path)
+            .line_start(first_line)
+            .annotation(AnnotationKind::Primary.span(at(shown.span)));
+        if let Some((span, label)) = shown.related {
+            snippet = snippet.annotation(AnnotationKind::Context.span(at(*span)).label(label.as_str()));
+        }
+        title.element(snippet)
+    };
+    match shown.help {
+        Some(help) => group.element(Level::HELP.message(help)),
+        None => group,
+    }
+}
+
+/// The whole lines that hold both bytes.
+fn lines_around(source: &str, first: usize, last: usize) -> Range<usize> {
+    let start = source.get(..first).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
+    let end = source.get(last..).and_then(|after| after.find('\n')).map_or(source.len(), |at| last + at);
+    start..end.max(start)
+}
+
+/// A span cut at the end of its first line: what is wrong starts there, and a long block under it says nothing.
+fn within_line(source: &str, start: usize, end: usize) -> Range<usize> {
+    let rest = source.get(start..).unwrap_or_default();
+    let line_end = start + rest.find('\n').unwrap_or(rest.len());
+    start..end.min(line_end).max(start)
+}
+
+fn summary(file: &AppFile, compiled: &Compiled) {
+    let path = &file.path;
+    let notes = match compiled.notes.len() {
+        0 => String::new(),
+        count => format!(", {}", counted(count, "note")),
+    };
+    if compiled.problems.is_empty() {
+        anstream::println!("{path}: no problems{notes}");
+    } else {
+        let more = match compiled.problems_more {
+            0 => String::new(),
+            more => format!(", and {more} more"),
+        };
+        anstream::eprintln!("{path}: {}{more}{notes}", counted(compiled.problems.len(), "problem"));
+    }
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
+/// What `--json` prints: one object.
+#[derive(Serialize)]
+pub(crate) struct Report {
+    file: String,
+    ok: bool,
+    problems: Vec<Finding>,
+    problems_more: usize,
+    notes: Vec<Finding>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    network: Option<Vec<Reach>>,
+}
+
+#[derive(Serialize)]
+struct Finding {
+    code: &'static str,
+    message: String,
+    help: Option<String>,
+    line: usize,
+    column: usize,
+    end_line: usize,
+    end_column: usize,
+    severity: &'static str,
+}
+
+pub(crate) fn json(file: &AppFile, compiled: &Compiled, network: Option<Vec<Reach>>) -> Report {
+    let lines = Lines::new(&file.source);
+    let finding = |code: app::Code, span: Span, message: &str, help: &Option<String>, severity| {
+        let (line, column) = lines.position(span.start);
+        let (end_line, end_column) = lines.position(span.end);
+        let (message, help) = (message.to_owned(), help.clone());
+        Finding { code: code.as_str(), message, help, line, column, end_line, end_column, severity }
+    };
+    let problems = compiled.problems.iter();
+    let notes = compiled.notes.iter();
+    Report {
+        file: file.path.clone(),
+        ok: compiled.problems.is_empty(),
+        problems: problems.map(|found| finding(found.code, found.span, &found.message, &found.help, "error")).collect(),
+        problems_more: compiled.problems_more,
+        notes: notes.map(|found| finding(found.code, found.span, &found.message, &found.help, "note")).collect(),
+        network,
+    }
+}
+
+/// The report of a file that could not be checked at all.
+pub(crate) fn unreadable_json(error: &Unreadable) -> Report {
+    let problem = Finding {
+        code: "file.unreadable",
+        message: error.message.clone(),
+        help: error.help.clone(),
+        line: 1,
+        column: 1,
+        end_line: 1,
+        end_column: 1,
+        severity: "error",
+    };
+    let file = error.path.clone();
+    Report { file, ok: false, problems: vec![problem], problems_more: 0, notes: Vec::new(), network: None }
+}
+
+pub(crate) fn print_json(report: &Report) {
+    // A report holds nothing that JSON cannot; a closed pipe is its reader's choice.
+    if let Ok(text) = serde_json::to_string_pretty(report) {
+        let _ = writeln!(io::stdout(), "{text}");
+    }
+}
