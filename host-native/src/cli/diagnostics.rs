@@ -45,7 +45,7 @@ impl AppFile {
         let len = match fs::metadata(&path) {
             Ok(metadata) => metadata.len(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let help = "name the app file, as in `jadpo check path/to/app.jadpo`, or go to its folder";
+                let help = "name the app file after the command, or go to the folder that holds it";
                 return Err(fail(format!("there is no file `{shown}`"), Some(help), Exit::Wrong));
             }
             Err(error) => return Err(fail(format!("`{shown}` cannot be read: {error}"), None, Exit::Failed)),
@@ -65,21 +65,27 @@ impl AppFile {
     }
 }
 
-/// Reads and checks an app file, and prints every problem; what `build` and `serve` start from.
-#[allow(dead_code, reason = "for the commands that need a program")]
-pub(crate) fn program_of(path: &Path, deployable: Option<&str>) -> Result<Program, Exit> {
+/// Reads and checks an app file for the commands that need a program. What is wrong is printed as `jadpo check` prints
+/// it; notes are left to that command.
+pub(crate) fn program_of(path: &Path, as_json: bool) -> Result<Program, Exit> {
     let file = AppFile::read(path).map_err(|error| {
-        output::error(&error.message, error.help.as_deref());
+        if as_json {
+            print_json(&unreadable_json(&error));
+        } else {
+            output::error(&error.message, error.help.as_deref());
+        }
         error.exit
     })?;
-    let compiled = app::compile_for(&file.source, deployable);
-    match compiled.program {
-        Some(program) => Ok(program),
-        None => {
-            print(&file, &compiled);
-            Err(Exit::Wrong)
-        }
+    let mut compiled = app::compile(&file.source);
+    if let Some(program) = compiled.program.take() {
+        return Ok(program);
     }
+    if as_json {
+        print_json(&json(&file, &compiled, None));
+    } else {
+        print(&file, &compiled);
+    }
+    Err(Exit::Wrong)
 }
 
 /// One thing that is shown, a problem or a note.

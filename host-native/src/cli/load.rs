@@ -6,6 +6,7 @@ use std::path::Path;
 use jadpo_core::program::{PROGRAM_FORMAT, Program};
 use serde_json::json;
 
+use super::diagnostics;
 use super::output::{self, Exit};
 
 /// A program, or the exit code after it was said why there is none.
@@ -18,7 +19,13 @@ pub(crate) enum Load {
 
 /// Reads and checks the file. What is wrong with it is printed as `jadpo check` prints it.
 pub(crate) fn program(file: &Path, as_json: bool) -> Load {
-    match read(file, as_json) {
+    if file.extension().is_none_or(|extension| extension != "json") {
+        return match diagnostics::program_of(file, as_json) {
+            Ok(program) => Load::Program(Box::new(program)),
+            Err(exit) => Load::Reported(exit),
+        };
+    }
+    match read(file) {
         Ok(program) => Load::Program(Box::new(program)),
         Err((what, help)) => {
             if as_json {
@@ -31,7 +38,7 @@ pub(crate) fn program(file: &Path, as_json: bool) -> Load {
     }
 }
 
-fn read(file: &Path, _as_json: bool) -> Result<Program, (String, Option<String>)> {
+fn read(file: &Path) -> Result<Program, (String, Option<String>)> {
     let text = fs::read_to_string(file).map_err(|error| {
         let what = format!("cannot read `{}`: {error}", file.display());
         (what, Some("name the app file: jadpo build PATH".to_owned()))

@@ -2,8 +2,8 @@
 
 mod build;
 mod check;
-mod load;
 mod diagnostics;
+mod load;
 mod output;
 
 use std::process::ExitCode;
