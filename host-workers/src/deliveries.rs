@@ -1,0 +1,107 @@
+//! Deliveries after the answers, and what is handed on.
+
+use std::rc::Rc;
+
+use jadpo_core::bindings;
+use jadpo_core::deliver::{Claimed, Delivered, deliver, deliver_due};
+use jadpo_core::host::{Host, Level, LogEntry};
+use jadpo_core::start::App;
+use jadpo_core::tick::{self, Ticked};
+use js_sys::{Function, Promise};
+use wasm_bindgen::prelude::*;
+use worker::worker_sys::Context;
+
+use crate::host::WorkersHost;
+use crate::js;
+
+/// When deliveries have ended and their results are written, counted from the answers: `waitUntil` has 30 s, and
+/// what is left has to be handed on within them.
+const STOP_AFTER_MS: i64 = 26_000;
+/// When a tick has ended, counted from its start: it comes every minute, and a cron trigger has 15 minutes.
+const TICK_MS: i64 = 50_000;
+/// How long the next invocation may take to say that it has begun.
+const HAND_ON_LIMIT_MS: f64 = 3_000.0;
+
+/// When the deliveries of an invocation that is answered now have to have ended.
+fn stop_at_ms(host: &WorkersHost) -> i64 {
+    host.now_ms() + STOP_AFTER_MS
+}
+
+/// Delivers what a batch claimed, after its answers.
+pub(crate) fn after_batch(context: &JsValue, host: Rc<WorkersHost>, app: Rc<App>, claimed: Vec<Claimed>) {
+    wait_until(context, async move {
+        let delivered = deliver(host.as_ref(), &app, claimed, stop_at_ms(&host)).await;
+        log(&host, delivered);
+        hand_on(&host, delivered).await;
+    });
+}
+
+/// Goes on with what is due, where another invocation had no time for it.
+pub(crate) fn go_on(context: &JsValue, host: Rc<WorkersHost>, app: Rc<App>) {
+    wait_until(context, async move {
+        let delivered = deliver_due(host.as_ref(), &app, stop_at_ms(&host)).await;
+        log(&host, delivered);
+        hand_on(&host, delivered).await;
+    });
+}
+
+/// Runs the tick. It has the time until the next one; what is due beyond that is handed on.
+pub(crate) async fn tick(host: &WorkersHost, app: &App) {
+    let ticked = tick::tick(host, app, host.now_ms() + TICK_MS).await;
+    if ticked != (Ticked { delivered: ticked.delivered, ..Ticked::default() }) {
+        let fields = vec![
+            ("kept", ticked.kept.into()),
+            ("repeats", ticked.repeats.into()),
+            ("still_parked", ticked.still_parked.into()),
+            ("put_off", ticked.put_off.into()),
+            ("pruned", ticked.pruned.into()),
+        ];
+        host.log(LogEntry { level: Level::Info, event: "tick.ended", fields });
+    }
+    log(host, ticked.delivered);
+    hand_on(host, ticked.delivered).await;
+}
+
+/// Starts another invocation if something is due that this one had no time for. If it cannot, the tick goes on.
+async fn hand_on(host: &WorkersHost, delivered: Delivered) {
+    if !delivered.more_due {
+        return;
+    }
+    let own = host.binding(bindings::SELF);
+    let called = js::get(&own, "goOn").dyn_into::<Function>().and_then(|function| function.call0(&own));
+    let answer = match called {
+        Ok(answer) => js::within(HAND_ON_LIMIT_MS, &Promise::resolve(&answer)).await,
+        Err(error) => Err(error),
+    };
+    if let Err(error) = answer {
+        let why = js::words(&error).into();
+        host.log(LogEntry { level: Level::Warn, event: "deliveries.not_handed_on", fields: vec![("why", why)] });
+    }
+}
+
+/// Keeps the invocation alive until `work` has ended. The promise never rejects: with an older setting of the Worker
+/// a rejection would undo the batch's answers.
+fn wait_until(context: &JsValue, work: impl Future<Output = ()> + 'static) {
+    let promise = wasm_bindgen_futures::future_to_promise(async move {
+        work.await;
+        Ok(JsValue::UNDEFINED)
+    });
+    // Without a context the work still runs as long as the isolate does; what it leaves, the tick takes up.
+    let _ = context.unchecked_ref::<Context>().wait_until(&promise);
+}
+
+fn log(host: &WorkersHost, delivered: Delivered) {
+    if delivered == Delivered::default() {
+        return;
+    }
+    let fields = vec![
+        ("done", delivered.done.into()),
+        ("waiting", delivered.waiting.into()),
+        ("failed", delivered.failed.into()),
+        ("released", delivered.released.into()),
+        ("unsettled", delivered.unsettled.into()),
+        ("d1_batches", host.d1_batches().into()),
+        ("rows_written", host.rows_written().into()),
+    ];
+    host.log(LogEntry { level: Level::Info, event: "deliveries.ended", fields });
+}

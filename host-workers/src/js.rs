@@ -1,0 +1,55 @@
+//! The JavaScript beside this crate, typed.
+
+use js_sys::{Array, Promise};
+use wasm_bindgen::prelude::*;
+
+#[wasm_bindgen(module = "/src/js/body.js")]
+extern "C" {
+    #[wasm_bindgen(js_name = readBody)]
+    pub(crate) fn read_body(value: &JsValue) -> Array;
+
+    pub(crate) fn words(error: &JsValue) -> String;
+}
+
+#[wasm_bindgen(module = "/src/js/host.js")]
+extern "C" {
+    #[wasm_bindgen(js_name = programText)]
+    fn program_text_js() -> JsValue;
+
+    #[wasm_bindgen(js_name = randomBytes)]
+    pub(crate) fn random_bytes() -> Vec<u8>;
+
+    #[wasm_bindgen(catch)]
+    pub(crate) async fn within(limit_ms: f64, promise: &Promise) -> Result<JsValue, JsValue>;
+
+    pub(crate) async fn sleep(duration_ms: f64);
+
+    #[wasm_bindgen(catch)]
+    pub(crate) async fn post(
+        fetcher: &JsValue,
+        url: &str,
+        headers: &Array,
+        body: &[u8],
+        limit_ms: f64,
+    ) -> Result<JsValue, JsValue>;
+
+    #[wasm_bindgen(catch, js_name = readRequest)]
+    pub(crate) async fn read_request(request: &web_sys::Request, bytes_max: f64) -> Result<JsValue, JsValue>;
+
+    pub(crate) fn response(status: u16, content_type: &str, body: &str) -> web_sys::Response;
+}
+
+/// The program's text, if the entry module left one.
+pub(crate) fn program_text() -> Option<String> {
+    program_text_js().as_string()
+}
+
+/// `[name, value]` pairs, as `fetch` and `Response` take headers.
+pub(crate) fn pairs<'a>(headers: impl IntoIterator<Item = (&'a str, &'a str)>) -> Array {
+    headers.into_iter().map(|(name, value)| Array::of2(&name.into(), &value.into())).collect()
+}
+
+/// A property of an object, or undefined where there is none.
+pub(crate) fn get(object: &JsValue, name: &str) -> JsValue {
+    js_sys::Reflect::get(object, &JsValue::from_str(name)).unwrap_or(JsValue::UNDEFINED)
+}
