@@ -76,6 +76,10 @@ pub struct Delivered {
     pub unsettled: u32,
     /// Something is due that this run had no time for.
     pub more_due: bool,
+    /// Round trips to the store.
+    pub store_batches: u32,
+    /// Rows written, index entries included, where the store says.
+    pub rows_written: u64,
 }
 
 impl Delivered {
@@ -86,6 +90,8 @@ impl Delivered {
         self.failed += later.failed;
         self.released += later.released;
         self.unsettled += later.unsettled;
+        self.store_batches += later.store_batches;
+        self.rows_written += later.rows_written;
         self.more_due = later.more_due;
     }
 }

@@ -62,7 +62,7 @@ enum Work {
 /// How a [`Work`] ended.
 enum Step {
     Called(Claimed, Verdict),
-    Written { settlements: Vec<Settlement>, result: Result<Option<Taken>, StoreError> },
+    Written { settlements: Vec<Settlement>, rows_written: u64, result: Result<Option<Taken>, StoreError> },
     WindowOver,
 }
 
@@ -115,6 +115,7 @@ impl<'a, H: Host> Run<'a, H> {
             }
         }
         self.tally.more_due = self.claim_more || self.tally.released > 0;
+        log_ran(host, &self.tally);
         self.tally
     }
 
@@ -168,8 +169,10 @@ impl<'a, H: Host> Run<'a, H> {
             Step::WindowOver if self.window == Window::Open => self.window = Window::Over,
             Step::WindowOver => {}
             Step::Called(claimed, verdict) => self.take_verdict(claimed, verdict),
-            Step::Written { settlements, result } => {
+            Step::Written { settlements, rows_written, result } => {
                 self.writing = false;
+                self.tally.store_batches += 1;
+                self.tally.rows_written += rows_written;
                 match result {
                     Ok(taken) => self.take_written(&settlements, taken),
                     Err(error) => self.take_write_error(settlements, &error),
@@ -240,6 +243,26 @@ impl<'a, H: Host> Run<'a, H> {
     }
 }
 
+/// Tells what a run came to, if it came to anything.
+fn log_ran<H: Host>(host: &H, tally: &Delivered) {
+    if tally.done + tally.waiting + tally.failed + tally.released + tally.unsettled == 0 {
+        return;
+    }
+    host.log(LogEntry {
+        level: Level::Info,
+        event: "delivery.ran",
+        fields: vec![
+            ("done", tally.done.into()),
+            ("waiting", tally.waiting.into()),
+            ("failed", tally.failed.into()),
+            ("released", tally.released.into()),
+            ("unsettled", tally.unsettled.into()),
+            ("store_batches", tally.store_batches.into()),
+            ("rows_written", tally.rows_written.into()),
+        ],
+    });
+}
+
 /// The fields of a log line about a delivery.
 fn fields(seq: i64, subscriber: &str, attempt: u32, error: &str) -> Vec<(&'static str, Json)> {
     vec![("delivery", format!("d{seq}.{subscriber}").into()), ("attempt", attempt.into()), ("error", error.into())]
@@ -265,12 +288,14 @@ async fn perform<H: Host>(host: &H, program: &Program, work: Work) -> Step {
             let mut statements = sql::settle(&settlements, now_ms);
             let settling = statements.len();
             statements.extend(claim.iter().flat_map(|claim| sql::claim(claim, now_ms)));
+            let mut rows_written = 0;
             let result = host.batch(statements).await.map(|rows| {
+                rows_written = rows.iter().map(|rows| rows.rows_written).sum();
                 let mut rows = rows.into_iter().skip(settling);
                 let mut next = move || rows.next().unwrap_or_default();
                 claim.map(|claim| sql::taken(&claim, next(), next()))
             });
-            Step::Written { settlements, result }
+            Step::Written { settlements, rows_written, result }
         }
     }
 }
