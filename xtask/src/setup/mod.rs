@@ -51,7 +51,7 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     let tools = ready(ws)?;
     if args.env {
         // Not what would also change this shell's native builds or the manners of other programs.
-        let only_ours = |name: &str| name != "CARGO_TARGET_DIR" && name != "CI";
+        let only_ours = |name: &str| !["CARGO_TARGET_DIR", "CI", "RUST_LIB_BACKTRACE"].contains(&name);
         for (name, value) in tools.environment(ws).into_iter().filter(|(name, _)| only_ours(name)) {
             anstream::println!("export {name}='{}'", value.to_string_lossy());
         }
@@ -136,6 +136,8 @@ impl Tools {
             // Nothing here may phone home or wait for an answer.
             ("WRANGLER_SEND_METRICS", "false".into()),
             ("CI", "true".into()),
+            // A tool's own call stack says nothing to whoever builds with it.
+            ("RUST_LIB_BACKTRACE", "0".into()),
         ]
     }
 }
