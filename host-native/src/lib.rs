@@ -1,3 +1,9 @@
 //! The native half of jadpo: what the `jadpo` binary does, as a library.
 
 pub mod build;
+pub mod host;
+pub mod http;
+pub mod log;
+pub mod operator;
+pub mod server;
+pub mod store;

@@ -31,7 +31,7 @@ pub(crate) struct Args {
 
 /// Builds what was asked for and says what to do next. Nothing is written if the app file has a problem.
 pub(crate) fn run(args: &Args) -> Exit {
-    let program = match load::program(&args.file, args.json) {
+    let program = match load::program(&args.file, args.deployable.as_deref(), args.json) {
         Load::Program(program) => program,
         Load::Reported(exit) => return exit,
     };
@@ -53,7 +53,7 @@ fn worker(dir: Option<&Path>) -> Result<Option<Worker>, BuildError> {
 fn failed(error: &BuildError, as_json: bool) -> Exit {
     let exit = if error.is_input() { Exit::Wrong } else { Exit::Failed };
     if as_json {
-        println!("{}", json!({"ok": false, "error": error.to_string(), "help": error.help()}));
+        output::line(&json!({"ok": false, "error": error.to_string(), "help": error.help()}).to_string());
     } else {
         output::error(&error.to_string(), error.help().as_deref());
     }
@@ -82,7 +82,7 @@ fn print_json(written: &[Written], folders: &[Folder]) {
             })
         })
         .collect();
-    println!("{}", json!({"ok": true, "deployables": deployables}));
+    output::line(&json!({"ok": true, "deployables": deployables}).to_string());
 }
 
 fn print_text(written: &[Written], folders: &[Folder]) {
@@ -92,35 +92,35 @@ fn print_text(written: &[Written], folders: &[Folder]) {
             Platform::Workers => "Workers",
             Platform::Native => "native",
         };
-        anstream::println!(
+        output::line(&format!(
             "{BOLD}{}{RESET} ({platform}) -> {}: {} files, {} KB",
             folder.deployable,
             written.path.display(),
             written.files.len(),
             size.div_ceil(1000)
-        );
+        ));
         for (path, kept) in &written.kept {
-            anstream::println!("  {path} had been changed since the last build; its text is kept in {kept}");
+            output::line(&format!("  {path} had been changed since the last build; its text is kept in {kept}"));
         }
         for path in &written.removed {
-            anstream::println!("  removed {path}, which an earlier build wrote");
+            output::line(&format!("  removed {path}, which an earlier build wrote"));
         }
         print_steps(written, folder);
     }
 }
 
 fn print_steps(written: &Written, folder: &Folder) {
-    anstream::println!("\n  next, in the folder:");
-    anstream::println!("    cd {}", written.path.display());
+    output::line(&format!("\n  next, in the folder:"));
+    output::line(&format!("    cd {}", written.path.display()));
     let mut why = "";
     for step in &folder.steps {
         if step.why != why {
             why = &step.why;
-            anstream::println!("    {DIM}# {why}{RESET}");
+            output::line(&format!("    {DIM}# {why}{RESET}"));
         }
-        anstream::println!("    {}", step.run);
+        output::line(&format!("    {}", step.run));
     }
-    anstream::println!();
+    output::line("");
 }
 
 const BOLD: &str = "\u{1b}[1m";

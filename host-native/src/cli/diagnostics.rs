@@ -66,8 +66,8 @@ impl AppFile {
 }
 
 /// Reads and checks an app file for the commands that need a program. What is wrong is printed as `jadpo check` prints
-/// it; notes are left to that command.
-pub(crate) fn program_of(path: &Path, as_json: bool) -> Result<Program, Exit> {
+/// it; notes are left to that command. With a deployable's name, what the targets of the others refuse is left out.
+pub(crate) fn program_of(path: &Path, deployable: Option<&str>, as_json: bool) -> Result<Program, Exit> {
     let file = AppFile::read(path).map_err(|error| {
         if as_json {
             print_json(&unreadable_json(&error));
@@ -76,7 +76,7 @@ pub(crate) fn program_of(path: &Path, as_json: bool) -> Result<Program, Exit> {
         }
         error.exit
     })?;
-    let mut compiled = app::compile(&file.source);
+    let mut compiled = app::compile_for(&file.source, deployable);
     if let Some(program) = compiled.program.take() {
         return Ok(program);
     }

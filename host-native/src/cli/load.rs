@@ -1,9 +1,12 @@
 //! A program from an app file or from the program.json that a build made of one.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
-use jadpo_core::program::{PROGRAM_FORMAT, Program};
+use jadpo_core::app::{self, Refusal};
+use jadpo_core::program::Program;
+use jadpo_core::start::App;
 use serde_json::json;
 
 use super::diagnostics;
@@ -17,40 +20,53 @@ pub(crate) enum Load {
     Reported(Exit),
 }
 
-/// Reads and checks the file. What is wrong with it is printed as `jadpo check` prints it.
-pub(crate) fn program(file: &Path, as_json: bool) -> Load {
+/// Reads and checks the file, for all deployables or the one that is named. What is wrong with it is printed as
+/// `jadpo check` prints it.
+pub(crate) fn program(file: &Path, deployable: Option<&str>, as_json: bool) -> Load {
     if file.extension().is_none_or(|extension| extension != "json") {
-        return match diagnostics::program_of(file, as_json) {
+        return match diagnostics::program_of(file, deployable, as_json) {
             Ok(program) => Load::Program(Box::new(program)),
             Err(exit) => Load::Reported(exit),
         };
     }
-    match read(file) {
-        Ok(program) => Load::Program(Box::new(program)),
-        Err((what, help)) => {
-            if as_json {
-                println!("{}", json!({"ok": false, "error": what, "help": help}));
-            } else {
-                output::error(&what, help.as_deref());
-            }
-            Load::Reported(Exit::Wrong)
-        }
+    let (exit, what, help) = match read(file) {
+        Ok(program) => return unless_refused(program, deployable, as_json),
+        Err(error) => error,
+    };
+    if as_json {
+        output::line(&json!({"ok": false, "error": what, "help": help}).to_string());
+    } else {
+        output::error(&what, help);
     }
+    Load::Reported(exit)
 }
 
-fn read(file: &Path) -> Result<Program, (String, Option<String>)> {
-    let text = fs::read_to_string(file).map_err(|error| {
-        let what = format!("cannot read `{}`: {error}", file.display());
-        (what, Some("name the app file: jadpo build PATH".to_owned()))
-    })?;
-    let program: Program = serde_json::from_str(&text).map_err(|error| {
-        let what = format!("`{}` is not a program.json: {error}", file.display());
-        (what, Some("build it anew from the app file".to_owned()))
-    })?;
-    if program.format != PROGRAM_FORMAT {
-        let what =
-            format!("`{}` has the form {}, and this jadpo reads {PROGRAM_FORMAT}", file.display(), program.format);
-        return Err((what, Some("build it anew from the app file with this jadpo".to_owned())));
+/// A program.json was checked when it was written, by a build that may have refused less than this one.
+fn unless_refused(program: Program, deployable: Option<&str>, as_json: bool) -> Load {
+    let names = program.deployables.keys().filter(|name| deployable.is_none_or(|wanted| wanted == name.as_str()));
+    let refusals: Vec<Refusal> = names.flat_map(|name| app::refusal(&program, name)).collect();
+    if refusals.is_empty() {
+        return Load::Program(Box::new(program));
     }
-    Ok(program)
+    if as_json {
+        let problem = |r: &Refusal| json!({"code": r.code.as_str(), "message": r.message, "help": r.help});
+        let problems: Vec<_> = refusals.iter().map(problem).collect();
+        output::line(&json!({"ok": false, "problems": problems}).to_string());
+    } else {
+        for Refusal { code, message, help } in &refusals {
+            output::refusal(code.as_str(), message, help);
+        }
+    }
+    Load::Reported(Exit::Wrong)
+}
+
+fn read(file: &Path) -> Result<Program, (Exit, String, Option<&'static str>)> {
+    let text = fs::read_to_string(file).map_err(|error| {
+        let exit = if error.kind() == ErrorKind::NotFound { Exit::Wrong } else { Exit::Failed };
+        (exit, format!("cannot read `{}`: {error}", file.display()), Some("name the app file or a program.json"))
+    })?;
+    match App::start(&text) {
+        Ok(app) => Ok(app.program),
+        Err(error) => Err((Exit::Wrong, format!("`{}`: {error}", file.display()), None)),
+    }
 }

@@ -2,9 +2,11 @@
 
 mod build;
 mod check;
+mod deliveries;
 mod diagnostics;
 mod load;
 mod output;
+mod serve;
 
 use std::process::ExitCode;
 
@@ -27,6 +29,10 @@ enum Command {
     Check(check::Args),
     /// Write a folder for each deployable, ready to be deployed
     Build(build::Args),
+    /// Run a native deployable: the tick, and the operator's endpoint
+    Serve(serve::Args),
+    /// List, show and retry what is parked or has failed
+    Deliveries(deliveries::Args),
 }
 
 /// Parses the arguments and runs the subcommand. A usage error exits with 2, as clap does.
@@ -34,6 +40,8 @@ pub(crate) fn main() -> ExitCode {
     let exit = match Cli::parse().command {
         Command::Check(args) => check::run(&args),
         Command::Build(args) => build::run(&args),
+        Command::Serve(args) => serve::run(&args),
+        Command::Deliveries(args) => deliveries::run(&args),
     };
     exit.into()
 }

@@ -1,5 +1,7 @@
 //! What the subcommands share: exit codes, and how an error is said to a person.
 
+use std::io::Write;
+
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -17,6 +19,17 @@ pub(crate) fn error(what: &str, help: Option<&str>) {
     if let Some(help) = help {
         anstream::eprintln!("{}help{}: {help}", CYAN, RESET);
     }
+}
+
+/// Says that something is refused, by its code and in the words that `jadpo check` has for it.
+pub(crate) fn refusal(code: &str, what: &str, help: &str) {
+    anstream::eprintln!("{RED}error[{code}]{RESET}: {what}");
+    anstream::eprintln!("{CYAN}help{RESET}: {help}");
+}
+
+/// Prints a line on standard output. Whoever closed it, as `head` does, has seen enough: that is no failure.
+pub(crate) fn line(text: &str) {
+    let _ = writeln!(anstream::stdout().lock(), "{text}");
 }
 
 const RED: &str = "\u{1b}[1;31m";

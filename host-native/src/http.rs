@@ -1,0 +1,147 @@
+//! HTTP as a client: subscribers and other deployments are called through this.
+
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::{Request, Response, Uri, header};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+
+/// Most bytes that are read of an answer whose body nobody needs. Reading a short one lets the connection be used
+/// again; a longer one costs the connection.
+const DRAINED_MAX: usize = 64 * 1024;
+/// How long a short answer's body may take after its head.
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(1);
+/// How long to wait for a connection.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long an unused connection is kept.
+const IDLE_TIME_MAX: Duration = Duration::from_secs(30);
+
+/// An HTTP client. Clones share their connections.
+#[derive(Debug, Clone)]
+pub struct Client {
+    inner: hyper_util::client::legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+}
+
+/// The head of an answer to a POST.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// Its status.
+    pub status: u16,
+    /// Its `Retry-After` header.
+    pub retry_after: Option<String>,
+}
+
+impl Default for Client {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Client {
+    /// A client that trusts the system's certificates, or where there are none, Mozilla's.
+    #[must_use]
+    pub fn new() -> Self {
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_connect_timeout(Some(CONNECT_TIME_MAX));
+        tcp.set_nodelay(true);
+        let connector = match HttpsConnectorBuilder::new().with_native_roots() {
+            Ok(connector) => connector,
+            Err(_) => HttpsConnectorBuilder::new().with_webpki_roots(),
+        };
+        let https = connector.https_or_http().enable_http1().wrap_connector(tcp);
+        let inner = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE_TIME_MAX)
+            .build(https);
+        Self { inner }
+    }
+
+    /// POSTs and gives the answer's head. Redirects are answers like any other.
+    ///
+    /// # Errors
+    /// In words: the address is none, there was no connection, it was closed, or `limit` passed.
+    pub async fn post(
+        &self,
+        url: &str,
+        headers: &[(&'static str, String)],
+        body: Vec<u8>,
+        limit: Duration,
+    ) -> Result<Answer, String> {
+        let mut request = Request::post(uri(url)?);
+        for (name, value) in headers {
+            request = request.header(*name, value);
+        }
+        let request = request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())?;
+        let response = within(limit, self.inner.request(request)).await?;
+        let status = response.status().as_u16();
+        let retry_after =
+            response.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        // The head is the answer; what is wrong with the body changes nothing about it.
+        let _ = tokio::time::timeout(DRAIN_TIME_MAX, drain(response)).await;
+        Ok(Answer { status, retry_after })
+    }
+
+    /// Sends a request and gives the answer's status and whole body.
+    ///
+    /// # Errors
+    /// As [`Client::post`]; also if the body is longer than `body_max` bytes.
+    pub async fn request(
+        &self,
+        request: Request<Full<Bytes>>,
+        body_max: usize,
+        limit: Duration,
+    ) -> Result<(u16, Bytes), String> {
+        let whole = async {
+            let response = self.inner.request(request).await.map_err(|error| in_words(&error))?;
+            let status = response.status().as_u16();
+            let body = Limited::new(response.into_body(), body_max).collect().await.map_err(|error| {
+                format!("the answer could not be read, or is longer than {body_max} bytes: {error}")
+            })?;
+            Ok((status, body.to_bytes()))
+        };
+        tokio::time::timeout(limit, whole).await.unwrap_or_else(|_| Err(no_answer(limit)))
+    }
+}
+
+/// An absolute HTTP address.
+///
+/// # Errors
+/// In words, if it is none.
+pub fn uri(url: &str) -> Result<Uri, String> {
+    let uri: Uri = url.parse().map_err(|error| format!("{url} is no address: {error}"))?;
+    match uri.scheme_str() {
+        Some("http" | "https") if uri.host().is_some() => Ok(uri),
+        _ => Err(format!("{url} is no http:// or https:// address")),
+    }
+}
+
+async fn within<T>(
+    limit: Duration,
+    answer: impl Future<Output = Result<T, hyper_util::client::legacy::Error>>,
+) -> Result<T, String> {
+    match tokio::time::timeout(limit, answer).await {
+        Ok(answered) => answered.map_err(|error| in_words(&error)),
+        Err(_) => Err(no_answer(limit)),
+    }
+}
+
+fn no_answer(limit: Duration) -> String {
+    format!("no answer within {} s", limit.as_secs_f32())
+}
+
+/// The innermost cause: "Connection refused" says more than "client error".
+fn in_words(error: &hyper_util::client::legacy::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    if error.is_connect() { format!("no connection: {cause}") } else { cause.to_string() }
+}
+
+async fn drain(response: Response<Incoming>) {
+    let _ = Limited::new(response.into_body(), DRAINED_MAX).collect().await;
+}

@@ -1,0 +1,107 @@
+//! The store natively: one SQLite file, one thread that writes, everything on disk before it is answered.
+
+mod lock;
+mod open;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+
+use jadpo_core::store::{Rows, Statement, StoreError};
+use tokio::sync::{mpsc, oneshot};
+
+pub use lock::StoreLock;
+pub use open::OpenError;
+
+/// Batches that may wait for the writer. What comes on top is told to come back, not made to wait without end.
+const WAITING_MAX: usize = 1024;
+
+/// A handle to the store. Clones share the one writer, which ends when the last of them is gone.
+#[derive(Debug, Clone)]
+pub struct Store {
+    jobs: mpsc::Sender<Job>,
+}
+
+/// A batch on its way to the writer.
+#[derive(Debug)]
+struct Job {
+    statements: Vec<Statement>,
+    answer: oneshot::Sender<Result<Vec<Rows>, StoreError>>,
+}
+
+/// An open store: the handle, and the writer to wait for at the end.
+#[derive(Debug)]
+pub struct OpenStore {
+    store: Store,
+    writer: JoinHandle<()>,
+    path: PathBuf,
+}
+
+impl OpenStore {
+    /// Opens the file, makes it if it is not there, and brings it up to this build's version.
+    ///
+    /// # Errors
+    /// [`OpenError`] if the file or its folder cannot be used, or a migration fails.
+    pub fn create(path: &Path) -> Result<Self, OpenError> {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(|error| OpenError::io(folder, &error))?;
+        }
+        Self::start(path, open::create_and_migrate(path)?)
+    }
+
+    /// Opens a file that is there, as it is.
+    ///
+    /// # Errors
+    /// [`OpenError`] if there is none, or it cannot be used.
+    pub fn existing(path: &Path) -> Result<Self, OpenError> {
+        Self::start(path, open::existing(path)?)
+    }
+
+    fn start(path: &Path, connection: rusqlite::Connection) -> Result<Self, OpenError> {
+        let (jobs, waiting) = mpsc::channel(WAITING_MAX);
+        let writer = std::thread::Builder::new()
+            .name("store".to_owned())
+            .spawn(move || writer::run(connection, waiting))
+            .map_err(|error| OpenError::io(path, &error))?;
+        Ok(Self { store: Store { jobs }, writer, path: path.to_owned() })
+    }
+
+    /// A handle to it.
+    #[must_use]
+    pub fn handle(&self) -> Store {
+        self.store.clone()
+    }
+
+    /// Its file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Waits until what was handed over is on disk and the file is closed. Other handles must be gone by then.
+    pub fn close(self) {
+        drop(self.store);
+        // A writer that panicked has nothing left to close.
+        let _ = self.writer.join();
+    }
+}
+
+impl Store {
+    /// Runs the statements as one transaction and answers when it is on disk.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; `Unavailable` at once if too many batches wait already.
+    pub async fn batch(&self, statements: Vec<Statement>) -> Result<Vec<Rows>, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        self.jobs.try_send(Job { statements, answer }).map_err(|error| {
+            StoreError::Unavailable(match error {
+                mpsc::error::TrySendError::Full(_) => format!("{WAITING_MAX} batches wait for it already"),
+                mpsc::error::TrySendError::Closed(_) => "it is closed".to_owned(),
+            })
+        })?;
+        answered.await.unwrap_or_else(|_| Err(StoreError::Unavailable("it was closed before it answered".to_owned())))
+    }
+}
+
+#[cfg(test)]
+mod tests;

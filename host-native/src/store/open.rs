@@ -1,0 +1,119 @@
+//! Opening the file and bringing it up to date.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jadpo_core::store::schema::MIGRATIONS;
+use rusqlite::{Connection, OpenFlags};
+
+/// How long to wait for another process that is writing.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Statements kept prepared. Their texts are static and few.
+const STATEMENTS_KEPT: usize = 128;
+
+/// Why the store could not be opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OpenError {
+    /// There is no such file.
+    Missing(PathBuf),
+    /// Another process serves it.
+    InUse {
+        /// The file.
+        path: PathBuf,
+        /// What that process wrote about itself.
+        holder: String,
+    },
+    /// The file or its folder cannot be used: what the system or SQLite said.
+    Unusable {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was said.
+        why: String,
+    },
+    /// A migration failed. The store is as it was before it.
+    Migration {
+        /// The store's file.
+        path: PathBuf,
+        /// The migration.
+        name: &'static str,
+        /// What SQLite said.
+        why: String,
+    },
+}
+
+impl OpenError {
+    pub(super) fn io(path: &Path, error: &dyn fmt::Display) -> Self {
+        Self::Unusable { path: path.to_owned(), why: error.to_string() }
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing(path) => write!(f, "there is no store at `{}`", path.display()),
+            Self::InUse { path, holder } => {
+                write!(f, "the store `{}` is in use by another jadpo ({holder})", path.display())
+            }
+            Self::Unusable { path, why } => write!(f, "`{}` cannot be used as a store: {why}", path.display()),
+            Self::Migration { path, name, why } => {
+                write!(f, "the store `{}` could not be brought up to date by {name}: {why}", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+/// A connection to a file that is there.
+pub(super) fn existing(path: &Path) -> Result<Connection, OpenError> {
+    if !path.exists() {
+        return Err(OpenError::Missing(path.to_owned()));
+    }
+    connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+}
+
+/// A connection to a file that is there or made, at this build's version.
+pub(super) fn create_and_migrate(path: &Path) -> Result<Connection, OpenError> {
+    let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+    let mut version = version(&connection).map_err(|error| OpenError::io(path, &error))?;
+    for migration in MIGRATIONS {
+        if migration.version <= version {
+            continue;
+        }
+        migrate(&mut connection, migration.sql).map_err(|error| OpenError::Migration {
+            path: path.to_owned(),
+            name: migration.file_name,
+            why: error.to_string(),
+        })?;
+        version = migration.version;
+    }
+    Ok(connection)
+}
+
+fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, OpenError> {
+    let set_up = || -> rusqlite::Result<Connection> {
+        let connection = Connection::open_with_flags(path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        connection.pragma_update(None, "foreign_keys", true)?;
+        Ok(connection)
+    };
+    set_up().map_err(|error| OpenError::io(path, &error))
+}
+
+/// 0 for a store that has no tables yet.
+fn version(connection: &Connection) -> rusqlite::Result<u32> {
+    let table = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'jadpo_schema'";
+    let is_there: bool = connection.query_row(table, [], |row| row.get(0))?;
+    if is_there { connection.query_row("SELECT version FROM jadpo_schema", [], |row| row.get(0)) } else { Ok(0) }
+}
+
+/// The migration writes the new version itself, as it does where Wrangler applies it.
+fn migrate(connection: &mut Connection, sql: &str) -> rusqlite::Result<()> {
+    let transaction = connection.transaction()?;
+    transaction.execute_batch(sql)?;
+    transaction.commit()
+}
