@@ -1,6 +1,7 @@
 //! `cargo xtask build`: what is released, in `dist/`.
 
 mod artifacts;
+mod source;
 pub(crate) mod worker;
 
 use crate::problem::{Problem, Result};
@@ -9,11 +10,12 @@ use crate::setup::{self, Tools};
 use crate::workspace::Workspace;
 use std::fs;
 
-/// Writes what is released to dist/: the Worker, the jadpo binary with that Worker inside, checksums.
+/// Writes what is released to dist/: the Worker, the jadpo binary with that Worker inside, the test host, checksums.
 #[derive(clap::Args)]
 #[command(after_help = "dist/worker/worker.js and worker.wasm are the Worker without an app; `jadpo build app.jadpo` \
     adds the app's program and the files of a deployment. dist/jadpo holds both files, so it needs no Rust. \
-    host-native/build.rs takes them from the folder that JADPO_WORKER_DIR names, else from dist/worker.")]
+    host-native/build.rs takes them from the folder that JADPO_WORKER_DIR names, else from dist/worker. \
+    dist/jadpo-host-test-VERSION.tar.gz holds the test host's sources, for a path dependency of your own tests.")]
 pub(crate) struct Args {
     /// Write only dist/worker.
     #[arg(long)]
@@ -29,6 +31,7 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     worker::build(ws, &tools)?;
     if !args.worker_only {
         binary(ws, &tools)?;
+        source::test_host(ws)?;
     }
     let files = artifacts::write_checksums(&ws.path("dist"))?;
     anstream::println!("{}", artifacts::table(&files));
