@@ -243,6 +243,40 @@ fn a_late_result_does_not_touch_what_another_host_has_claimed() {
 }
 
 #[test]
+fn a_result_is_written_only_under_the_claim_it_was_got_under() {
+    for status in [200, 500] {
+        let host = TestHost::migrated();
+        let app = app(&["ledger"]);
+        host.subscriber("ledger", |it| {
+            it.answers([status]);
+        });
+        let claimed = receive_good(&host, &app, 1);
+        // Another host's claim that ends in the same millisecond.
+        host.meddle("UPDATE jadpo_deliveries SET claim = 'another'");
+        deliver_in(&host, &app, claimed, 30_000);
+        assert_eq!(rows(&host, "jadpo_deliveries WHERE claim = 'another' AND error IS NULL"), 1, "{status}");
+    }
+}
+
+#[test]
+fn no_call_starts_that_could_outlast_its_claim() {
+    let host = TestHost::migrated();
+    let app = app(&["ledger"]);
+    host.subscriber("ledger", |it| {
+        it.takes_ms(10_000);
+    });
+    let start_ms = host.time_ms();
+    let claimed = receive_good(&host, &app, 40);
+    let delivered = deliver_in(&host, &app, claimed, 3_600_000);
+    // Calls start at 0, 10, 20, 30 and 40 s; at 50 s the claims have ten seconds left.
+    assert_eq!((delivered.done, delivered.released), (25, 15));
+    let last_start_ms = host.calls().iter().map(|call| call.at_ms).max().unwrap();
+    assert!(last_start_ms + i64::from(CALL_TIMEOUT_MS) <= start_ms + CLAIM_MS);
+    assert_eq!(deliver_what_is_due(&host, &app).done, 15);
+    assert_eq!(host.calls().len(), 40);
+}
+
+#[test]
 fn what_cannot_end_in_time_is_released_with_its_attempt() {
     let host = TestHost::migrated();
     let app = app(&["ledger"]);

@@ -24,6 +24,15 @@ fn mark_all(host: &TestHost) {
     host.meddle(&format!("UPDATE jadpo_parked_messages SET retry_at = {}", host.time_ms()));
 }
 
+/// Puts events into the store that were received now and have no delivery.
+fn insert_events(host: &TestHost, count: u32) {
+    host.meddle(&format!(
+        "WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < {count}) \
+         INSERT INTO jadpo_events SELECT value, 'moves', 'k' || value, 'Moved', 'k', 0, {}, '{{}}' FROM n",
+        host.time_ms()
+    ));
+}
+
 fn park(host: &TestHost, app: &App, count: usize) {
     let messages = (0..count).map(|n| text(host, &format!("bad{n}"), &format!(r#"{{"n":"text {n}"}}"#))).collect();
     receive_from(host, app, "moves-q", messages);
@@ -151,6 +160,18 @@ fn a_store_that_fails_puts_everything_off_to_the_next_tick() {
 }
 
 #[test]
+fn a_message_that_the_store_refuses_keeps_no_other_from_its_turn() {
+    let host = TestHost::migrated();
+    let (old, new) = (app(&["ledger"]), app_with(LENIENT, LEDGER));
+    park(&host, &old, 40);
+    mark_all(&host);
+    host.store_refuses("text 3\"");
+    let ticked = tick_now(&host, &new);
+    assert_eq!((ticked.kept, ticked.put_off, ticked.delivered.done), (39, 1, 39));
+    assert_eq!(rows(&host, "jadpo_parked_messages WHERE retry_at IS NOT NULL AND message_id = 'bad3'"), 1);
+}
+
+#[test]
 fn many_retried_messages_are_read_in_rounds_and_the_rest_at_the_next_tick() {
     let host = TestHost::migrated();
     let (old, new) = (app(&[]), app_with(LENIENT, ""));
@@ -217,14 +238,28 @@ fn an_event_with_a_delivery_left_stays_and_holds_nothing_else_back() {
 }
 
 #[test]
+fn more_events_that_stay_than_a_slice_holds_do_not_stop_the_daily_start_over() {
+    let host = TestHost::migrated();
+    let app = app(&["ledger"]);
+    insert_events(&host, 1_800);
+    // The first 1,200 have a failed delivery; all were looked at before.
+    host.meddle(&format!(
+        "INSERT INTO jadpo_deliveries SELECT {NEVER_MS}, seq, 'ledger', 30, 30, NULL, 0, 'x' FROM jadpo_events \
+         WHERE seq <= 1200; UPDATE jadpo_schema SET pruned_seq = 1800"
+    ));
+    host.advance_ms(KEEP_MS + 1);
+    host.set_ms((host.time_ms() / DAY_MS + 1) * DAY_MS + 120_000);
+    assert_eq!(tick_now(&host, &app).pruned, 0);
+    host.set_ms((host.time_ms() / DAY_MS + 1) * DAY_MS + 59_000);
+    assert_eq!(tick_now(&host, &app).pruned, 600);
+    assert_eq!(rows(&host, "jadpo_events"), 1_200);
+}
+
+#[test]
 fn clearing_away_costs_one_read_when_there_is_nothing_and_a_bounded_number_of_slices_otherwise() {
     let host = TestHost::migrated();
     let app = app(&[]);
-    host.meddle(&format!(
-        "WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < 7000) \
-         INSERT INTO jadpo_events SELECT value, 'moves', 'k' || value, 'Moved', 'k', 0, {}, '{{}}' FROM n",
-        host.time_ms()
-    ));
+    insert_events(&host, 7_000);
     let before = host.batches();
     tick_now(&host, &app);
     assert_eq!(host.batches() - before, 3, "one read for each of the tick's three parts");

@@ -14,48 +14,51 @@ const ROUND_ROWS: usize = 10;
 /// Rounds of one tick; the claims of what the first one keeps must last until it is delivered.
 const ROUNDS_MAX: usize = 10;
 
-/// The next round of messages: those marked longest ago, if the store is current.
-const RETRIED: &str = "SELECT id, connection, queue, message_id, attempts, sent_at, kind, detail, body \
+/// The next round of messages, if the store is current: those marked longest ago, behind the last round's last one,
+/// so that a message the store does not take keeps no other from its turn.
+const RETRIED: &str = "SELECT id, connection, queue, message_id, attempts, sent_at, kind, detail, retry_at, body \
     FROM jadpo_parked_messages \
-    WHERE retry_at IS NOT NULL AND retry_at <= ?1 AND (SELECT version FROM jadpo_schema) >= ?2 \
-    ORDER BY retry_at, id LIMIT ?3";
+    WHERE retry_at IS NOT NULL AND retry_at <= ?1 AND (retry_at > ?4 OR (retry_at = ?4 AND id > ?5)) \
+    AND (SELECT version FROM jadpo_schema) >= ?2 ORDER BY retry_at, id LIMIT ?3";
 
 /// Reads again what is marked for it and gives the deliveries of what could be kept.
 pub(super) async fn reread_retried<H: Host>(host: &H, app: &App, stop_at_ms: i64, ticked: &mut Ticked) -> Vec<Claimed> {
     let mut claimed = Vec::new();
+    let mut last = (0, 0);
     for _ in 0..ROUNDS_MAX {
         if host.now_ms() >= stop_at_ms {
             break;
         }
-        let parked = match retried(host).await {
-            Ok(parked) => parked,
+        let rows = match retried(host, last).await {
+            Ok(rows) => rows,
             Err(error) => {
                 let fields = vec![("error", error.to_string().into())];
                 host.log(LogEntry { level: Level::Error, event: "tick.not_read_again", fields });
                 break;
             }
         };
-        let count = parked.len();
-        if count > 0 {
-            let outcome = reread(host, app, parked).await;
-            ticked.kept += outcome.kept;
-            ticked.repeats += outcome.repeats;
-            ticked.still_parked += outcome.still_parked;
-            ticked.put_off += outcome.put_off;
-            claimed.extend(outcome.claimed);
-        }
-        // What was put off is still marked and would come again at once.
-        if count < ROUND_ROWS || ticked.put_off > 0 {
+        let Some(end) = rows.last().and_then(|row| Some((row.integer(8)?, row.integer(0)?))) else { break };
+        last = end;
+        let is_last = rows.len() < ROUND_ROWS;
+        let outcome = reread(host, app, rows.into_iter().filter_map(parked).collect()).await;
+        ticked.kept += outcome.kept;
+        ticked.repeats += outcome.repeats;
+        ticked.still_parked += outcome.still_parked;
+        ticked.put_off += outcome.put_off;
+        claimed.extend(outcome.claimed);
+        if is_last {
             break;
         }
     }
     claimed
 }
 
-async fn retried<H: Host>(host: &H) -> Result<Vec<Parked>, StoreError> {
-    let params = vec![host.now_ms().into(), SCHEMA_VERSION.into(), Value::Integer(ROUND_ROWS as i64)];
+/// The next round's rows, behind the one that was marked at `last.0` under the id `last.1`.
+async fn retried<H: Host>(host: &H, last: (i64, i64)) -> Result<Vec<Row>, StoreError> {
+    let limit = Value::Integer(ROUND_ROWS as i64);
+    let params = vec![host.now_ms().into(), SCHEMA_VERSION.into(), limit, last.0.into(), last.1.into()];
     let rows = host.batch(vec![Statement::new(RETRIED, params)]).await?;
-    Ok(rows.into_iter().flat_map(|rows| rows.rows).filter_map(parked).collect())
+    Ok(rows.into_iter().flat_map(|rows| rows.rows).collect())
 }
 
 /// A row as the message that was parked, its body of the kind it was received as.
