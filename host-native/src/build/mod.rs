@@ -23,7 +23,7 @@ const ENTRY: &str = include_str!("../../../host-workers/entry/index.js");
 /// One deployable's folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folder {
-    /// The deployable's name, which is the folder's.
+    /// The deployable's name.
     pub deployable: String,
     /// Where it runs.
     pub target: Platform,

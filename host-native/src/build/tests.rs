@@ -39,7 +39,9 @@ impl Fixture {
         Self { out: tempfile::tempdir().unwrap(), worker: worker(tempfile::tempdir().unwrap().path()) }
     }
     fn build(&self, program: &Program) -> Result<Vec<Written>, BuildError> {
-        write(self.out.path(), &folders(program, None, Some(&self.worker))?)
+        let folders = folders(program, None, Some(&self.worker))?;
+        let placed: Vec<_> = folders.into_iter().map(|f| (self.out.path().join(&f.deployable), f)).collect();
+        write(&placed)
     }
     fn read(&self, name: &str) -> String {
         fs::read_to_string(self.out.path().join(name)).unwrap()

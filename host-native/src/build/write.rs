@@ -33,22 +33,23 @@ struct Manifest {
     files: BTreeMap<String, String>,
 }
 
-/// Writes the folders below `out`. All of them are checked and written out beside their place first, and then moved
+/// Writes each folder to its path. All of them are checked and written out beside their place first, and then moved
 /// file by file, the file that a deploy starts from last.
 ///
 /// # Errors
 /// [`BuildError::NotOurs`] if a file of somebody else is in the way, before anything is changed; else
 /// [`BuildError::Io`].
-pub fn write(out: &Path, folders: &[Folder]) -> Result<Vec<Written>, BuildError> {
-    let plans = folders.iter().map(|folder| Plan::new(out, folder)).collect::<Result<Vec<_>, _>>()?;
-    let staging = out.join(format!(".jadpo-build-{}", std::process::id()));
-    let staged = stage(&staging, &plans);
-    let written = staged.and_then(|()| plans.iter().map(|plan| plan.carry_out(&staging)).collect());
-    match fs::remove_dir_all(&staging) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return written.and(Err(BuildError::Io { doing: "remove", path: staging, error }));
+pub fn write(folders: &[(PathBuf, Folder)]) -> Result<Vec<Written>, BuildError> {
+    let plans = folders.iter().map(|(path, folder)| Plan::new(path, folder)).collect::<Result<Vec<_>, _>>()?;
+    let staged = plans.iter().try_for_each(Plan::stage);
+    let written = staged.and_then(|()| plans.iter().map(Plan::carry_out).collect());
+    for plan in &plans {
+        match fs::remove_dir_all(&plan.staging) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return written.and(Err(BuildError::Io { doing: "remove", path: plan.staging.clone(), error }));
+            }
+            _ => {}
         }
-        _ => {}
     }
     written
 }
@@ -56,7 +57,9 @@ pub fn write(out: &Path, folders: &[Folder]) -> Result<Vec<Written>, BuildError>
 /// What will happen to one folder.
 struct Plan<'a> {
     folder: &'a Folder,
-    path: PathBuf,
+    path: &'a Path,
+    /// Where the files are written before they are moved: in the folder itself, so that moving is renaming.
+    staging: PathBuf,
     manifest: Manifest,
     /// Files of ours that somebody changed.
     changed: Vec<String>,
@@ -65,9 +68,9 @@ struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    fn new(out: &Path, folder: &'a Folder) -> Result<Self, BuildError> {
-        let path = out.join(&folder.deployable);
-        let before = read_manifest(&path)?;
+    fn new(path: &'a Path, folder: &'a Folder) -> Result<Self, BuildError> {
+        let staging = path.join(format!(".jadpo-build-{}", std::process::id()));
+        let before = read_manifest(path)?;
         let files = folder.files.iter().map(|(name, bytes)| (name.clone(), checksum(bytes))).collect();
         let manifest = Manifest { files };
         let mut changed = Vec::new();
@@ -87,22 +90,30 @@ impl<'a> Plan<'a> {
                 stale.push(name.clone());
             }
         }
-        Ok(Self { folder, path, manifest, changed, stale })
+        Ok(Self { folder, path, staging, manifest, changed, stale })
     }
 
-    fn carry_out(&self, staging: &Path) -> Result<Written, BuildError> {
-        let staged = staging.join(&self.folder.deployable);
-        let mut written = Written { path: self.path.clone(), ..Written::default() };
+    fn stage(&self) -> Result<(), BuildError> {
+        for (name, bytes) in &self.folder.files {
+            write_file(&self.staging.join(name), bytes)?;
+        }
+        let mut manifest = serde_json::to_vec_pretty(&self.manifest).map_err(BuildError::Serialize)?;
+        manifest.push(b'\n');
+        write_file(&self.staging.join(MANIFEST), &manifest)
+    }
+
+    fn carry_out(&self) -> Result<Written, BuildError> {
+        let mut written = Written { path: self.path.to_owned(), ..Written::default() };
         for name in &self.changed {
-            let kept = free_name(&self.path, name);
+            let kept = free_name(self.path, name);
             rename(&self.path.join(name), &self.path.join(&kept))?;
             written.kept.push((name.clone(), kept));
         }
-        // The Wrangler file comes last by name, but for the manifest: a build that was cut short deploys nothing new
-        // under an old description, and the next build knows the files again.
-        rename_into(&staged, &self.path, MANIFEST)?;
+        // The manifest first, so that a build that is cut short leaves no file that the next one takes for somebody
+        // else's; the Wrangler file, last by its name, so that what it describes is there before it.
+        rename_into(&self.staging, self.path, MANIFEST)?;
         for (name, bytes) in &self.folder.files {
-            rename_into(&staged, &self.path, name)?;
+            rename_into(&self.staging, self.path, name)?;
             let checksum = self.manifest.files.get(name).cloned().unwrap_or_default();
             written.files.insert(name.clone(), (bytes.len(), checksum));
         }
@@ -113,19 +124,6 @@ impl<'a> Plan<'a> {
         }
         Ok(written)
     }
-}
-
-fn stage(staging: &Path, plans: &[Plan<'_>]) -> Result<(), BuildError> {
-    for plan in plans {
-        let folder = staging.join(&plan.folder.deployable);
-        for (name, bytes) in &plan.folder.files {
-            write_file(&folder.join(name), bytes)?;
-        }
-        let mut manifest = serde_json::to_vec_pretty(&plan.manifest).map_err(BuildError::Serialize)?;
-        manifest.push(b'\n');
-        write_file(&folder.join(MANIFEST), &manifest)?;
-    }
-    Ok(())
 }
 
 fn write_file(path: &Path, bytes: &[u8]) -> Result<(), BuildError> {

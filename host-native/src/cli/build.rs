@@ -18,9 +18,10 @@ pub(crate) struct Args {
     /// Build only this deployable
     #[arg(long, value_name = "NAME")]
     deployable: Option<String>,
-    /// Where the folders go, one per deployable
-    #[arg(long, value_name = "DIR", default_value = "build")]
-    out: PathBuf,
+    /// Where the folders go, one per deployable; with --deployable, that one's own folder
+    /// [default: build, or build/NAME]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
     /// A Worker of your own, as built from a host crate with linked functions
     #[arg(long, value_name = "DIR")]
     worker: Option<PathBuf>,
@@ -37,13 +38,24 @@ pub(crate) fn run(args: &Args) -> Exit {
     };
     let built = worker(args.worker.as_deref())
         .and_then(|worker| build::folders(&program, args.deployable.as_deref(), worker.as_ref()))
-        .and_then(|folders| Ok((build::write(&args.out, &folders)?, folders)));
+        .and_then(|folders| {
+            let placed: Vec<_> = folders.into_iter().map(|folder| (place(args, &folder), folder)).collect();
+            Ok((build::write(&placed)?, placed))
+        });
     match built {
-        Ok((written, folders)) if args.json => print_json(&written, &folders),
-        Ok((written, folders)) => print_text(&written, &folders),
+        Ok((written, placed)) if args.json => print_json(&written, &placed),
+        Ok((written, placed)) => print_text(&written, &placed),
         Err(error) => return failed(&error, args.json),
     }
     Exit::Done
+}
+
+fn place(args: &Args, folder: &Folder) -> PathBuf {
+    match &args.out {
+        Some(out) if args.deployable.is_some() => out.clone(),
+        Some(out) => out.join(&folder.deployable),
+        None => Path::new("build").join(&folder.deployable),
+    }
 }
 
 fn worker(dir: Option<&Path>) -> Result<Option<Worker>, BuildError> {
@@ -60,11 +72,11 @@ fn failed(error: &BuildError, as_json: bool) -> Exit {
     exit
 }
 
-fn print_json(written: &[Written], folders: &[Folder]) {
+fn print_json(written: &[Written], placed: &[(PathBuf, Folder)]) {
     let deployables: Vec<_> = written
         .iter()
-        .zip(folders)
-        .map(|(written, folder)| {
+        .zip(placed)
+        .map(|(written, (_, folder))| {
             let files: Vec<_> = written
                 .files
                 .iter()
@@ -85,8 +97,8 @@ fn print_json(written: &[Written], folders: &[Folder]) {
     output::line(&json!({"ok": true, "deployables": deployables}).to_string());
 }
 
-fn print_text(written: &[Written], folders: &[Folder]) {
-    for (written, folder) in written.iter().zip(folders) {
+fn print_text(written: &[Written], placed: &[(PathBuf, Folder)]) {
+    for (written, (_, folder)) in written.iter().zip(placed) {
         let size: usize = written.files.values().map(|(bytes, _)| bytes).sum();
         let platform = match folder.target {
             Platform::Workers => "Workers",
@@ -110,7 +122,7 @@ fn print_text(written: &[Written], folders: &[Folder]) {
 }
 
 fn print_steps(written: &Written, folder: &Folder) {
-    output::line(&format!("\n  next, in the folder:"));
+    output::line("\n  next, in the folder:");
     output::line(&format!("    cd {}", written.path.display()));
     let mut why = "";
     for step in &folder.steps {

@@ -19,8 +19,9 @@ pub(super) async fn run(shared: Shared, every: Duration, mut stopped: watch::Rec
     let (host, app) = &*shared;
     while !*stopped.borrow() {
         let ticked = tick(host, app, now_ms() + TICK_TIME_MAX_MS).await;
-        if ticked != Ticked::default() {
-            log(host, Level::Info, "tick.done", fields(&ticked));
+        let done = fields(&ticked);
+        if done.iter().any(|(_, count)| *count != 0) {
+            log(host, Level::Info, "tick.done", done);
         }
         let pause = if ticked.delivered.more_due { PAUSE_MIN } else { every };
         tokio::select! {

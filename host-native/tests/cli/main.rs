@@ -1,0 +1,11 @@
+//! The real `jadpo` binary, run as a user runs it.
+
+// Marked as tests so that helpers, too, may unwrap.
+#[cfg(test)]
+mod build;
+#[cfg(test)]
+mod deliveries;
+#[cfg(test)]
+mod serve;
+#[cfg(test)]
+mod support;
