@@ -67,6 +67,7 @@ codes! {
     TargetDriverRefused = "target.driver_refused", "A native deployable that runs Trigger.subscribers cannot receive a queue that Cloudflare pushes to a Worker. Read it with Driver.cloudflare_pull.";
     TargetSubscriberRefused = "target.subscriber_refused", "A native deployable that runs Trigger.subscribers has no service bindings, so it cannot reach a `service:` subscriber. Use call:.";
     TargetConsumerTwice = "target.consumer_twice", "A Cloudflare queue has one consumer, so one Workers deployable at most runs Trigger.subscribers with its connection.";
+    TargetNameRefused = "target.name_refused", "The Worker of a deployable would have a name that Cloudflare does not take, or that another has.";
     NoteBlockSkipped = "note.block_skipped", "A block that jadpo does not know is skipped; it belongs to other parts of a larger Jadpo file.";
     NoteUnused = "note.unused", "Something is declared and nothing uses it.";
     NoteUnreachable = "note.unreachable", "Something is declared that a deployable cannot carry out.";

@@ -34,6 +34,10 @@ const ALIASES: [(&str, &str); 18] = [
 
 const FIELD_LEN_MAX: usize = 256;
 
+/// How deep records and lists nest. A record with an optional field takes four levels of program.json, and JSON
+/// readers stop at 128.
+const TYPE_DEPTH_MAX: u32 = 24;
+
 pub(super) fn read(reading: &mut Reading<'_>, block: &Block) -> BTreeMap<String, Type> {
     let mut events = BTreeMap::new();
     for entry in &block.entries {
@@ -44,27 +48,32 @@ pub(super) fn read(reading: &mut Reading<'_>, block: &Block) -> BTreeMap<String,
             reading.findings.problem(Code::EventValueInvalid, entry.value.span, message).help(help);
             continue;
         }
-        if let Some(kind) = kind(reading, key, &entry.value, true) {
+        if let Some(kind) = kind(reading, key, &entry.value, 0) {
             events.insert(entry.key.clone(), kind);
         }
     }
     events
 }
 
-fn kind(reading: &mut Reading<'_>, key: Key<'_>, value: &Value, is_whole_body: bool) -> Option<Type> {
+fn kind(reading: &mut Reading<'_>, key: Key<'_>, value: &Value, depth: u32) -> Option<Type> {
+    if depth > TYPE_DEPTH_MAX {
+        let message = format!("this type is nested more than {TYPE_DEPTH_MAX} deep");
+        reading.findings.problem(Code::EventValueInvalid, value.span, message).help("write `Json` for what is so deep");
+        return None;
+    }
     match &value.what {
-        What::Optional(inner) => Some(Type::Optional(Box::new(kind(reading, key, inner, false)?))),
-        What::Block(block) => record(reading, block),
+        What::Optional(inner) => Some(Type::Optional(Box::new(kind(reading, key, inner, depth.max(1))?))),
+        What::Block(block) => record(reading, block, depth),
         What::List(items) => {
             if let [item] = items.as_slice() {
-                return Some(Type::List(Box::new(kind(reading, key, item, false)?)));
+                return Some(Type::List(Box::new(kind(reading, key, item, depth + 1)?)));
             }
             let message = format!("the list type of `{}` names {} types, and it takes one", key.name, items.len());
             let help = "write `[T]`: a list of one type, like `[Text]`; `[Json]` holds anything";
             reading.findings.problem(Code::EventValueInvalid, value.span, message).help(help);
             None
         }
-        What::Name(_) => named(reading, value, is_whole_body),
+        What::Name(_) => named(reading, value, depth == 0),
         _ => {
             reading.wrong_kind(key, value, "a type", "write a type, like Text, Int?, [Text] or { sku: Text }");
             None
@@ -72,7 +81,7 @@ fn kind(reading: &mut Reading<'_>, key: Key<'_>, value: &Value, is_whole_body: b
     }
 }
 
-fn record(reading: &mut Reading<'_>, block: &Block) -> Option<Type> {
+fn record(reading: &mut Reading<'_>, block: &Block, depth: u32) -> Option<Type> {
     let mut fields = Vec::with_capacity(block.entries.len());
     let mut is_right = !block.damaged;
     for entry in &block.entries {
@@ -82,7 +91,7 @@ fn record(reading: &mut Reading<'_>, block: &Block) -> Option<Type> {
             is_right = false;
             continue;
         }
-        match kind(reading, Key { area: Area::Event, name: &entry.key }, &entry.value, false) {
+        match kind(reading, Key { area: Area::Event, name: &entry.key }, &entry.value, depth + 1) {
             Some(kind) => fields.push(Field { name: entry.key.clone(), kind }),
             None => is_right = false,
         }

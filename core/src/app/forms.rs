@@ -142,7 +142,10 @@ pub(super) fn schedule(text: &str) -> Result<(), Fault> {
         .seconds(croner::parser::Seconds::Disallowed)
         .year(croner::parser::Year::Disallowed)
         .build();
-    parser.parse(text).map(|_| ()).map_err(|error| Fault::whole(error.to_string()))
+    parser.parse(text).map(|_| ()).map_err(|error| {
+        let why = error.to_string().to_lowercase();
+        Fault::whole(why.trim_start_matches("component error: ").trim_end_matches('.'))
+    })
 }
 
 /// The name of an environment variable, a secret or a variable of a Worker.

@@ -123,7 +123,8 @@ impl Lexer<'_> {
         let second = chars.next();
         match first {
             '"' => return self.text(),
-            '\'' => return self.until_quote(),
+            '\'' => return self.until_quote(first.len_utf8(), '\''),
+            '“' | '„' => return self.until_quote(first.len_utf8(), '”'),
             '#' => {
                 self.skip_while(|c| c != '\n');
                 return Kind::Other;
@@ -179,12 +180,13 @@ impl Lexer<'_> {
         }
     }
 
-    /// A text in single quotes, as one token, so that it is refused once and not word by word.
-    fn until_quote(&mut self) -> Kind {
-        self.at += 1;
+    /// A text in quotes of another kind, as one token, so that it is refused once and not word by word.
+    fn until_quote(&mut self, open_len: usize, close: char) -> Kind {
+        self.at += open_len;
         let rest = self.rest();
-        let end = rest.find(['\'', '\n']).unwrap_or(rest.len());
-        self.at += end + usize::from(rest.get(end..).is_some_and(|rest| rest.starts_with('\'')));
+        let end = rest.find([close, '\n']).unwrap_or(rest.len());
+        let is_closed = rest.get(end..).is_some_and(|rest| rest.starts_with(close));
+        self.at += end + if is_closed { close.len_utf8() } else { 0 };
         Kind::Other
     }
 

@@ -21,17 +21,16 @@ mod parse;
 mod problem;
 mod refusal;
 mod syntax;
+mod target_checks;
 mod targets;
 mod values;
-
-use std::collections::BTreeMap;
 
 pub use code::Code;
 pub use network::{Reach, network};
 pub use problem::{Lines, Note, PROBLEMS_MAX, Problem, Span};
 pub use refusal::{Refusal, refusal};
 
-use crate::program::{Connection, PROGRAM_FORMAT, Platform, Program, Trigger};
+use crate::program::{PROGRAM_FORMAT, Program};
 use code::Area;
 use names::Names;
 use problem::{Findings, quote};
@@ -104,9 +103,9 @@ fn read(source: &str, deployable: Option<&str>, findings: &mut Findings) -> Opti
     let subscribers = targets::subscribers(&mut reading, subscribers, &names);
     let declared = deployables;
     let deployables = deployables::read(&mut reading, declared);
-    let mut program = Program {
+    let program = Program {
         format: PROGRAM_FORMAT,
-        app: String::new(),
+        app: app.clone().unwrap_or_default(),
         connections,
         functions,
         webhooks,
@@ -115,12 +114,11 @@ fn read(source: &str, deployable: Option<&str>, findings: &mut Findings) -> Opti
         subscribers,
         deployables,
     };
-    check_targets(findings, declared, &program, deployable);
+    target_checks::check(findings, declared, &program, deployable);
     if !findings.has_problems() {
         notes::add(findings, &file, &program);
     }
-    program.app = app?;
-    Some(program)
+    app.map(|_| program)
 }
 
 fn app(reading: &mut Reading<'_>, file: &Block) -> Option<String> {
@@ -163,47 +161,4 @@ fn check_names(file: &Block, findings: &mut Findings) {
             }
         }
     }
-}
-
-/// What the targets refuse of the deployables in question.
-fn check_targets(findings: &mut Findings, declared: &Block, program: &Program, deployable: Option<&str>) {
-    const SUBSCRIBERS: &str = "Trigger.subscribers";
-    let mut consumer: Option<&str> = None;
-    for entry in &declared.entries {
-        let name = entry.key.as_str();
-        if deployable.is_some_and(|wanted| wanted != name) {
-            continue;
-        }
-        let span = deployables::trigger_span(declared, name, SUBSCRIBERS);
-        for refusal in refusal(program, name) {
-            findings.problem(refusal.code, span, refusal.message).help(refusal.help);
-        }
-        let Some(found) = program.deployables.get(name) else { continue };
-        if found.target != Platform::Workers || !found.triggers.contains(&Trigger::Subscribers) {
-            continue;
-        }
-        match (consumer, pushed(&program.connections)) {
-            (None, _) => consumer = Some(name),
-            (Some(first), Some(connection)) => {
-                let message = format!(
-                    "deployables {} and {} would both consume the queue of connection {}, and a queue has one consumer",
-                    quote(first),
-                    quote(name),
-                    quote(connection)
-                );
-                findings
-                    .problem(Code::TargetConsumerTwice, span, message)
-                    .help(format!("remove Trigger.subscribers from {} or {}", quote(first), quote(name)))
-                    .related(deployables::trigger_span(declared, first, SUBSCRIBERS), "the first is here");
-            }
-            (Some(_), None) => {}
-        }
-    }
-}
-
-/// The first connection whose queue Cloudflare pushes.
-fn pushed(connections: &BTreeMap<String, Connection>) -> Option<&str> {
-    let mut pushed =
-        connections.iter().filter(|(_, connection)| matches!(connection, Connection::CloudflareQueues { .. }));
-    pushed.next().map(|(name, _)| name.as_str())
 }

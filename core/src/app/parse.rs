@@ -112,7 +112,7 @@ impl<'a> Parser<'a> {
         let fixed: String = word.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).take(64).collect();
         let fixed = fixed.trim_start_matches('_').to_owned();
         self.findings.problem(Code::SyntaxNameInvalid, span, format!("{} is not a name", quote(word))).help(
-            if literal::is_name(&fixed) && fixed != word {
+            if literal::is_name(&fixed) && fixed != word && word.is_ascii() {
                 format!("names have letters, digits and underscores, and start with a letter; write `{fixed}`")
             } else {
                 "names have at most 64 letters, digits and underscores, and start with a letter".to_owned()
@@ -123,7 +123,8 @@ impl<'a> Parser<'a> {
     /// The value of `key`. One that is not there is said once and read as broken.
     fn value(&mut self, key: &str, key_span: Span) -> Value {
         let token = self.token();
-        let starts_next_entry = self.kind() == Kind::Word && token.on_new_line && self.kind_after() == Kind::Colon;
+        let is_key = self.kind_after() == Kind::Colon || self.text_after() == "=";
+        let starts_next_entry = self.kind() == Kind::Word && token.on_new_line && is_key;
         if starts_next_entry || matches!(self.kind(), Kind::End | Kind::Comma | Kind::Close(_)) {
             self.findings
                 .problem(Code::SyntaxValueMissing, key_span, format!("{} has no value", quote(key)))
@@ -151,7 +152,7 @@ impl<'a> Parser<'a> {
                 self.unexpected(
                     "a value is a text, a number, a duration, true or false, a name, a call, a list or a block",
                 );
-                self.at += 1;
+                self.skip_rest();
                 What::Broken
             }
         };
@@ -175,9 +176,12 @@ impl<'a> Parser<'a> {
         let mut parts = vec![self.slice(self.token().span).to_owned()];
         self.at += 1;
         while self.kind() == Kind::Dot && !self.token().on_new_line {
+            let dot = self.token().span;
             self.at += 1;
             if self.kind() != Kind::Word || self.token().on_new_line {
-                self.unexpected("a name goes on after its dot, as in `Driver.local_queue`");
+                self.findings
+                    .problem(Code::SyntaxUnexpected, dot, "the name ends with a dot")
+                    .help("a name goes on after its dot, as in `Driver.local_queue`");
                 return What::Broken;
             }
             parts.push(self.slice(self.token().span).to_owned());
@@ -214,7 +218,7 @@ impl<'a> Parser<'a> {
         let what = if self.depth > DEPTH_MAX {
             self.findings
                 .problem(Code::SyntaxTooDeep, open.span, format!("this is nested more than {DEPTH_MAX} deep"))
-                .help("an app file needs few levels; what is this one for?");
+                .help("write it with fewer levels");
             What::Broken
         } else {
             self.at += 1;
@@ -281,6 +285,14 @@ impl<'a> Parser<'a> {
             }
             self.skip_token_or_group();
             first = false;
+        }
+    }
+
+    /// Skips what follows on the line up to a comma: the rest of a value that could not be read.
+    fn skip_rest(&mut self) {
+        self.skip_token_or_group();
+        while !matches!(self.kind(), Kind::End | Kind::Comma) && !self.token().on_new_line {
+            self.skip_token_or_group();
         }
     }
 
@@ -371,6 +383,10 @@ impl<'a> Parser<'a> {
 
     fn text(&self) -> &'a str {
         self.slice(self.token().span)
+    }
+
+    fn text_after(&self) -> &'a str {
+        self.tokens.get(self.at + 1).map_or("", |token| self.slice(token.span))
     }
 
     fn slice(&self, span: Span) -> &'a str {

@@ -6,12 +6,15 @@ use super::code::{Area, Code};
 use super::fields::{Fields, optional, required};
 use super::forms;
 use super::names::Names;
-use super::problem::quote;
+use super::problem::{closest, quote};
 use super::syntax::{Block, Entry, Value};
 use super::values::Reading;
 use crate::program::{Function, Setting, Subscriber, Target};
 
 const ADDRESS_RULE: &str = "write an address like `https://ledger.example.com/events`";
+
+/// Targets that a function or a subscriber does not take. Each is refused as a key.
+const MISPLACED: [&str; 2] = ["exec", "service"];
 
 pub(super) fn functions(reading: &mut Reading<'_>, block: &Block) -> BTreeMap<String, Function> {
     let mut functions = BTreeMap::new();
@@ -91,6 +94,12 @@ fn secret(reading: &mut Reading<'_>, fields: Fields<'_>) -> Option<Option<Settin
 fn target(reading: &mut Reading<'_>, fields: Fields<'_>, ways: &[&'static str]) -> Option<Target> {
     let mut written = ways.iter().filter_map(|way| Some((*way, fields.entry(way)?)));
     let Some((way, entry)) = written.next() else {
+        let meant = |entry: &Entry| {
+            MISPLACED.contains(&entry.key.as_str()) || closest(&entry.key, ways.iter().copied()).is_some()
+        };
+        if fields.block.entries.iter().any(meant) {
+            return None; // the key that was meant as the target is already refused
+        }
         let all: Vec<String> = ways.iter().map(|way| format!("`{way}:`")).collect();
         let help =
             format!("add one line to it: {}", ways.iter().map(|way| example(way)).collect::<Vec<_>>().join(" or "));

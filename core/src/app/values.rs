@@ -2,8 +2,10 @@
 
 use super::code::Area;
 use super::forms::{self, Fault};
+use super::literal;
 use super::problem::{Findings, Span, closest, quote};
 use super::syntax::{Value, What};
+use crate::bindings;
 use crate::program::Setting;
 
 /// What every reader works on: the source, and what was found in it so far.
@@ -40,9 +42,12 @@ impl Reading<'_> {
         if let What::Text(text) = &value.what {
             return Some(Text { text, span: value.span });
         }
-        let help = match value.name() {
-            Some(name) => format!("write it in double quotes: `{}: \"{name}\"`", key.name),
-            None => format!("write a text in double quotes: `{}: \"…\"`", key.name),
+        let help = match &value.what {
+            What::Name(parts) => format!("write it in double quotes: `\"{}\"`", parts.join(".")),
+            What::Call(..) => {
+                "write it out in double quotes; it is needed when the app is checked and built".to_owned()
+            }
+            _ => "write a text in double quotes, like `\"…\"`".to_owned(),
         };
         self.wrong_kind(key, value, "a text", help);
         None
@@ -71,7 +76,7 @@ impl Reading<'_> {
         let span = fault.bytes.map_or(text.span, |(start, end)| self.inside(text, start, end));
         let message = format!("{} is no {noun}: {}", quote(text.text), fault.why);
         let help = match fault.fixed {
-            Some(fixed) => format!("write `{}: \"{fixed}\"`; {rule}", key.name),
+            Some(fixed) => format!("write `\"{fixed}\"`; {rule}"),
             None => rule.to_owned(),
         };
         self.findings.problem(key.area.value_invalid(), span, message).help(help);
@@ -95,7 +100,7 @@ impl Reading<'_> {
             return Some(Text { text: name, span: value.span });
         }
         let help = match &value.what {
-            What::Text(text) => format!("write it without quotes: `{}: {text}`", key.name),
+            What::Text(text) if literal::is_name(text) => format!("write it without quotes: `{text}`"),
             _ => format!("write the name of {noun}"),
         };
         self.wrong_kind(key, value, &format!("the name of {noun}"), help);
@@ -179,10 +184,10 @@ impl Reading<'_> {
     /// A value from the environment, always: what it is must not stand in the file.
     pub(super) fn secret(&mut self, key: Key<'_>, value: &Value, example: &str) -> Option<Setting> {
         if let What::Text(_) = value.what {
-            let message = format!("`{}` is a secret, and a secret is never written in the app file", key.name);
+            let message = "a secret is never written in the app file";
             self.findings
                 .problem(key.area.value_invalid(), value.span, message)
-                .help(format!("write `{}: env(\"{example}\")` and set {example} where the app runs", key.name));
+                .help(format!("write `env(\"{example}\")` and set {example} where the app runs"));
             return None;
         }
         self.setting(key, value, example)
@@ -193,6 +198,13 @@ impl Reading<'_> {
         match &value.what {
             What::Text(text) => Some(Setting::Text(text.clone())),
             What::Call(name, given) if name.len() == 1 && name.iter().all(|part| part == "env") => {
+                if let [Value { what: What::Text(name), span }] = given.as_slice()
+                    && (name == bindings::STORE || name == bindings::SELF)
+                {
+                    let message = format!("{} is taken: a Worker's own binding has that name", quote(name));
+                    self.findings.problem(key.area.value_invalid(), *span, message).help("use another name");
+                    return None;
+                }
                 let wants = format!("write `env(\"{example}\")`: letters, digits and underscores, in quotes");
                 if let [one] = given.as_slice() {
                     match &one.what {
@@ -206,7 +218,7 @@ impl Reading<'_> {
                 None
             }
             _ => {
-                let help = format!("write `{}: env(\"{example}\")`", key.name);
+                let help = format!("write `env(\"{example}\")`");
                 self.wrong_kind(key, value, "a value from the environment", help);
                 None
             }
