@@ -45,7 +45,8 @@ fn warehouse() -> String {
     fs::read_to_string(path).unwrap()
 }
 
-const WRONG: &str = "app: \"shop\"\nconnections: {\n    stock: { driver: Driver.cloudflare_queues, queue: \"Stock\" }\n}\n";
+const WRONG: &str =
+    "app: \"shop\"\nconnections: {\n    stock: { driver: Driver.cloudflare_queues, queue: \"Stock\" }\n}\n";
 
 #[test]
 fn a_right_file_in_this_folder_is_done() {
@@ -87,7 +88,8 @@ fn json_is_one_object_with_places_and_codes() {
     assert_eq!(problem["code"], "connection.value_invalid");
     assert_eq!(problem["severity"], "error");
     assert_eq!(
-        [&problem["line"], &problem["column"], &problem["end_line"], &problem["end_column"]].map(|it| it.as_u64().unwrap()),
+        [&problem["line"], &problem["column"], &problem["end_line"], &problem["end_column"]]
+            .map(|it| it.as_u64().unwrap()),
         [3, 56, 3, 57]
     );
     assert!(problem["help"].as_str().unwrap().contains("\"stock\""));
@@ -104,13 +106,13 @@ fn the_network_report_is_a_table_or_part_of_the_json() {
     assert!(text(&table.stdout).contains("127.0.0.1:8788"));
 
     let report = json(&folder.check(&["--network", "--json"]));
-    let connection =
-        serde_json::json!({"kind": "connection", "name": "warehouse_queue", "through": "Driver.cloudflare_queues", "hosts": []});
+    let connection = serde_json::json!({"kind": "connection", "name": "warehouse_queue", "through": "Driver.cloudflare_queues", "hosts": []});
     assert_eq!(report["network"][0], connection);
     assert_eq!(report["network"].as_array().unwrap().len(), 3);
 
     let native = json(&folder.check(&["--network", "--json", "--deployable", "server"]));
-    let names: Vec<&str> = native["network"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> =
+        native["network"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["ledger"], "a native server has no queue binding and no service binding");
 }
 
