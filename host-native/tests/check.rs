@@ -1,4 +1,5 @@
 //! `jadpo check` as a person and a tool run it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::string_slice, clippy::panic)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

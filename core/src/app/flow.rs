@@ -8,7 +8,7 @@ use super::names::Names;
 use super::problem::quote;
 use super::syntax::{Block, Entry, Value, What};
 use super::values::{Reading, Text};
-use crate::program::{Connection, Receiving, Type, Verify, Webhook};
+use crate::program::{Connection, Receiving, Setting, Type, Verify, Webhook};
 
 const ID_LEN_MAX: usize = 256;
 
@@ -154,7 +154,10 @@ fn webhook(reading: &mut Reading<'_>, entry: &Entry, queues: &BTreeSet<&str>, al
     Some(Webhook { queue: queue?, verify })
 }
 
-const SCHEMES: [(&str, fn(crate::program::Setting) -> Verify); 4] = [
+/// Makes a verification of its secret.
+type Scheme = fn(Setting) -> Verify;
+
+const SCHEMES: [(&str, Scheme); 4] = [
     ("stripe", Verify::Stripe),
     ("github", Verify::Github),
     ("shopify", Verify::Shopify),
