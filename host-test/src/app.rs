@@ -1,10 +1,15 @@
 //! An app under test: its Worker, its store, its subscribers, and Cloudflare's queues in front of it.
 
 use std::cell::RefCell;
+use std::future::Future;
 
+use jadpo_core::deliver::{Delivered, deliver, deliver_due};
+use jadpo_core::host::Host as _;
 use jadpo_core::queue::{Answer, Batch, Body, Message};
 use jadpo_core::receive;
 use jadpo_core::start::App;
+use jadpo_core::store::Row;
+use jadpo_core::store::schema::NEVER_MS;
 
 use crate::TestHost;
 use crate::cloudflare::Cloudflare;
@@ -13,6 +18,14 @@ use crate::view::{self, Delivery, Event, Parked};
 
 /// Virtual time after which an app that has not settled never will: 60 days.
 const IDLE_WITHIN_MS: i64 = 60 * 24 * 3_600_000;
+
+/// How long an invocation may run on after its answers: what `waitUntil` has on Workers.
+const WAIT_UNTIL_MS: i64 = 30_000;
+/// The tick comes every minute.
+const TICK_MS: i64 = 60_000;
+
+/// Invocations that one may set off in a chain; Cloudflare ends chains too.
+const HANDED_ON_MAX: u32 = 16;
 
 /// A text body.
 #[must_use]
@@ -40,6 +53,8 @@ pub struct TestApp {
     cloudflare: RefCell<Cloudflare>,
     answers: RefCell<Vec<Answered>>,
     deaths: RefCell<u64>,
+    /// The tick that came last, in minutes since 1970.
+    last_tick: RefCell<i64>,
 }
 
 /// An answer that the Worker gave.
@@ -75,7 +90,9 @@ impl TestApp {
     pub fn on(host: TestHost, program_json: &str) -> Self {
         let app = started(program_json);
         let cloudflare = RefCell::new(Cloudflare::of(&app.program));
-        Self { host, app: RefCell::new(app), cloudflare, answers: RefCell::default(), deaths: RefCell::default() }
+        let last_tick = RefCell::new(host.time_ms() / TICK_MS);
+        let (answers, deaths) = (RefCell::default(), RefCell::default());
+        Self { host, app: RefCell::new(app), cloudflare, answers, deaths, last_tick }
     }
 
     /// Deploys another build over the same store and queues.
@@ -146,30 +163,88 @@ impl TestApp {
         }
     }
 
-    /// Does the next thing that falls due until `end_ms`. False when there is none.
+    /// Does the next thing that falls due until `end_ms`: a batch, or a tick that has something to do. False when
+    /// there is none.
     pub fn next(&self, end_ms: i64) -> bool {
-        let Some((at_ms, queue)) = self.cloudflare.borrow().next_batch_at() else { return false };
+        let batch = self.cloudflare.borrow().next_batch_at();
+        let tick = self.next_tick_at();
+        let (at_ms, queue) = match (batch, tick) {
+            (Some((batch_ms, queue)), tick) if tick.is_none_or(|tick_ms| batch_ms <= tick_ms) => {
+                (batch_ms, Some(queue))
+            }
+            (_, Some(tick_ms)) => (tick_ms, None),
+            _ => return false,
+        };
         if at_ms > end_ms {
             return false;
         }
         self.host.set_ms(at_ms.max(self.host.time_ms()));
-        let batch = self.cloudflare.borrow_mut().take(&queue, self.host.time_ms());
-        self.hand_over(batch);
+        match queue {
+            Some(queue) => {
+                let batch = self.cloudflare.borrow_mut().take(&queue, self.host.time_ms());
+                self.hand_over(batch);
+            }
+            None => self.tick(),
+        }
         true
+    }
+
+    /// When the next tick comes that finds something to do.
+    fn next_tick_at(&self) -> Option<i64> {
+        let due = self.host.look_if_there("jadpo_deliveries", "SELECT min(due_at) FROM jadpo_deliveries");
+        let marked = self.host.look_if_there(
+            "jadpo_parked_messages",
+            "SELECT min(retry_at) FROM jadpo_parked_messages WHERE retry_at IS NOT NULL",
+        );
+        let first_of = |rows: &[Row]| rows.first().and_then(|row| row.integer(0));
+        let due_ms = first_of(&due).filter(|due_ms| *due_ms < NEVER_MS);
+        let due_ms = due_ms.into_iter().chain(first_of(&marked)).min()?;
+        let due_tick = due_ms.div_euclid(TICK_MS) + i64::from(due_ms.rem_euclid(TICK_MS) > 0);
+        Some(due_tick.max(*self.last_tick.borrow() + 1) * TICK_MS)
     }
 
     /// Hands a batch to the Worker, whatever the queues hold, and lets the invocation end or die.
     pub fn hand_over(&self, batch: Batch) {
         let app = self.app.borrow().clone();
         let queue = batch.queue.clone();
-        if drive(&self.host, self.queue_event(&app, batch)).is_none() {
-            *self.deaths.borrow_mut() += 1;
-        }
+        let delivered = self.invocation(self.queue_event(&app, batch));
         self.cloudflare.borrow_mut().unsettled(&queue, self.host.time_ms());
+        self.hand_on(&app, delivered);
     }
 
-    /// What the Worker does with a batch. Each answer is a crash point of its own.
-    async fn queue_event(&self, app: &App, batch: Batch) {
+    /// Lets the tick come now.
+    pub fn tick(&self) {
+        let app = self.app.borrow().clone();
+        *self.last_tick.borrow_mut() = self.host.time_ms() / TICK_MS;
+        let delivered = self.invocation(deliver_due(&self.host, &app, self.stop_at_ms()));
+        self.hand_on(&app, delivered);
+    }
+
+    /// Deliveries that an invocation had no time for go on in the next one, at once, as far as a chain may be long;
+    /// the tick does the rest.
+    fn hand_on(&self, app: &App, delivered: Option<Delivered>) {
+        let mut delivered = delivered;
+        for _ in 0..HANDED_ON_MAX {
+            if !delivered.is_some_and(|delivered| delivered.more_due) {
+                break;
+            }
+            delivered = self.invocation(deliver_due(&self.host, app, self.stop_at_ms()));
+        }
+    }
+
+    /// Runs one invocation in an isolate of its own; `None` when it died.
+    fn invocation<T>(&self, run: impl Future<Output = T>) -> Option<T> {
+        let end = drive(&self.host, run);
+        *self.deaths.borrow_mut() += u64::from(end.is_none());
+        end
+    }
+
+    fn stop_at_ms(&self) -> i64 {
+        self.host.now_ms().saturating_add(WAIT_UNTIL_MS)
+    }
+
+    /// What the Worker does with a batch: each answer is a crash point of its own, the deliveries come after them.
+    async fn queue_event(&self, app: &App, batch: Batch) -> Delivered {
         let queue = batch.queue.clone();
         let messages: Vec<(String, u32)> =
             batch.messages.iter().map(|message| (message.id.clone(), message.attempts)).collect();
@@ -182,6 +257,7 @@ impl TestApp {
             self.answers.borrow_mut().push(Answered { at_ms, queue: queue.clone(), message_id, attempts, answer });
         }
         self.cloudflare.borrow_mut().unsettled(&queue, self.host.time_ms());
+        deliver(&self.host, app, received.claimed, self.stop_at_ms()).await
     }
 
     /// The events that were kept, oldest first.

@@ -27,6 +27,7 @@ impl Store {
     pub(crate) fn open(path: Option<&Path>) -> rusqlite::Result<Self> {
         let mut connection = path.map_or_else(Connection::open_in_memory, Connection::open)?;
         connection.execute_batch("PRAGMA foreign_keys = ON")?;
+        connection.set_prepared_statement_cache_capacity(64);
         limits::set(&connection)?;
         let fenced = limits::fence(&mut connection)?;
         let written = Written::watch(&connection)?;
@@ -73,7 +74,8 @@ impl Store {
         let mut rows = Vec::new();
         let changes_before = self.connection.total_changes();
         {
-            let mut prepared = self.connection.prepare(statement.sql).map_err(|error| values::error_text(&error))?;
+            let mut prepared =
+                self.connection.prepare_cached(statement.sql).map_err(|error| values::error_text(&error))?;
             if prepared.parameter_count() != statement.params.len() {
                 return Err("D1_ERROR: Wrong number of parameter bindings for SQL query.".into());
             }
@@ -96,7 +98,7 @@ impl Store {
 
     /// Reads on the side, past every fault and limit: what a test looks at.
     pub(crate) fn look(&self, sql: &str) -> rusqlite::Result<Vec<Row>> {
-        let mut prepared = self.connection.prepare(sql)?;
+        let mut prepared = self.connection.prepare_cached(sql)?;
         let columns = prepared.column_count();
         let found = prepared.query_map([], |row| {
             (0..columns).map(|at| row.get_ref(at).map(values::as_stored)).collect::<rusqlite::Result<Vec<_>>>().map(Row)
