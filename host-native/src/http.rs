@@ -145,3 +145,6 @@ fn in_words(error: &hyper_util::client::legacy::Error) -> String {
 async fn drain(response: Response<Incoming>) {
     let _ = Limited::new(response.into_body(), DRAINED_MAX).collect().await;
 }
+
+#[cfg(test)]
+mod tests;

@@ -69,6 +69,22 @@ impl BuildError {
         !matches!(self, Self::NoWorker | Self::Io { .. } | Self::Serialize(_))
     }
 
+    /// Its stable code, for programs.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NoDeployables => "build.no_deployables",
+            Self::UnknownDeployable { .. } => "build.unknown_deployable",
+            Self::FolderName { .. } => "build.folder_name",
+            Self::Wrangler(_) => "build.wrangler",
+            Self::NoWorker => "build.no_worker",
+            Self::RunNeedsOwnWorker { .. } => "build.run_needs_own_worker",
+            Self::NotAWorker { .. } => "build.not_a_worker",
+            Self::NotOurs { .. } => "build.file_in_the_way",
+            Self::Io { .. } | Self::Serialize(_) => "build.failed",
+        }
+    }
+
     /// What to do about it.
     #[must_use]
     pub fn help(&self) -> Option<String> {

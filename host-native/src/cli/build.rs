@@ -65,7 +65,7 @@ fn worker(dir: Option<&Path>) -> Result<Option<Worker>, BuildError> {
 fn failed(error: &BuildError, as_json: bool) -> Exit {
     let exit = if error.is_input() { Exit::Wrong } else { Exit::Failed };
     if as_json {
-        output::line(&json!({"ok": false, "error": error.to_string(), "help": error.help()}).to_string());
+        output::line(&output::problem_json(error.code(), &error.to_string(), error.help().as_deref()).to_string());
     } else {
         output::error(&error.to_string(), error.help().as_deref());
     }

@@ -34,7 +34,7 @@ pub(crate) fn program(file: &Path, deployable: Option<&str>, as_json: bool) -> L
         Err(error) => error,
     };
     if as_json {
-        output::line(&json!({"ok": false, "error": what, "help": help}).to_string());
+        output::line(&output::problem_json("file.unreadable", &what, help).to_string());
     } else {
         output::error(&what, help);
     }
@@ -49,7 +49,8 @@ fn unless_refused(program: Program, deployable: Option<&str>, as_json: bool) -> 
         return Load::Program(Box::new(program));
     }
     if as_json {
-        let problem = |r: &Refusal| json!({"code": r.code.as_str(), "message": r.message, "help": r.help});
+        let problem =
+            |r: &Refusal| json!({"code": r.code.as_str(), "message": r.message, "help": r.help, "severity": "error"});
         let problems: Vec<_> = refusals.iter().map(problem).collect();
         output::line(&json!({"ok": false, "problems": problems}).to_string());
     } else {

@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use serde_json::{Value, json};
+
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -25,6 +27,11 @@ pub(crate) fn error(what: &str, help: Option<&str>) {
 pub(crate) fn refusal(code: &str, what: &str, help: &str) {
     anstream::eprintln!("{RED}error[{code}]{RESET}: {what}");
     anstream::eprintln!("{CYAN}help{RESET}: {help}");
+}
+
+/// The same as one JSON object, in the form that `jadpo check --json` has for problems.
+pub(crate) fn problem_json(code: &str, what: &str, help: Option<&str>) -> Value {
+    json!({"ok": false, "problems": [{"code": code, "message": what, "help": help, "severity": "error"}]})
 }
 
 /// Prints a line on standard output. Whoever closed it, as `head` does, has seen enough: that is no failure.
