@@ -2,7 +2,11 @@
 
 use std::cell::RefCell;
 use std::future::Future;
+use std::path::Path;
 
+use jadpo_core::admin;
+use jadpo_core::app::{Lines, compile};
+use jadpo_core::bindings::ADMIN_TOKEN;
 use jadpo_core::deliver::{Delivered, deliver, deliver_due};
 use jadpo_core::host::Host as _;
 use jadpo_core::queue::{Answer, Batch, Body, Message};
@@ -10,6 +14,7 @@ use jadpo_core::receive;
 use jadpo_core::start::App;
 use jadpo_core::store::Row;
 use jadpo_core::store::schema::NEVER_MS;
+use jadpo_core::tick::tick;
 
 use crate::TestHost;
 use crate::cloudflare::Cloudflare;
@@ -24,6 +29,8 @@ const WAIT_UNTIL_MS: i64 = 30_000;
 /// The tick comes every minute.
 const TICK_MS: i64 = 60_000;
 
+/// The operator's token on every test host.
+const OPERATOR_TOKEN: &str = "a-token-for-tests-only";
 /// Invocations that one may set off in a chain; Cloudflare ends chains too.
 const HANDED_ON_MAX: u32 = 16;
 
@@ -73,34 +80,71 @@ pub struct Answered {
 }
 
 impl TestApp {
-    /// The app of a `program.json`, its store migrated.
+    /// The app of an `app.jadpo` file, its store migrated.
     ///
     /// # Panics
-    /// When it is no program that this build runs.
+    /// When the file cannot be read, or has problems: they are listed.
     #[must_use]
-    pub fn from_program(program_json: &str) -> Self {
-        Self::on(TestHost::migrated(), program_json)
+    pub fn load(path: impl AsRef<Path>) -> Self {
+        let path = path.as_ref();
+        let source = std::fs::read_to_string(path);
+        Self::of(&source.unwrap_or_else(|error| panic!("{}: {error}", path.display())))
     }
 
-    /// The app of a `program.json` on a host.
+    /// The app of an app file's text, or of a `program.json`'s, its store migrated.
     ///
     /// # Panics
-    /// When it is no program that this build runs.
+    /// When it has problems, or is no program that this build runs.
     #[must_use]
-    pub fn on(host: TestHost, program_json: &str) -> Self {
-        let app = started(program_json);
+    pub fn of(source: &str) -> Self {
+        Self::on(TestHost::migrated(), source)
+    }
+
+    /// As [`TestApp::of`], on a host of the test's choice.
+    ///
+    /// # Panics
+    /// When it has problems, or is no program that this build runs.
+    #[must_use]
+    pub fn on(host: TestHost, source: &str) -> Self {
+        let app = built(source);
+        host.set_env(ADMIN_TOKEN, OPERATOR_TOKEN);
         let cloudflare = RefCell::new(Cloudflare::of(&app.program));
         let last_tick = RefCell::new(host.time_ms() / TICK_MS);
         let (answers, deaths) = (RefCell::default(), RefCell::default());
         Self { host, app: RefCell::new(app), cloudflare, answers, deaths, last_tick }
     }
 
-    /// Deploys another build over the same store and queues.
+    /// Deploys another build, of an app file's text or a `program.json`'s, over the same store and queues.
     ///
     /// # Panics
-    /// When it is no program that this build runs.
-    pub fn redeploy(&self, program_json: &str) {
-        *self.app.borrow_mut() = started(program_json);
+    /// When it has problems, or is no program that this build runs.
+    pub fn redeploy(&self, source: &str) {
+        *self.app.borrow_mut() = built(source);
+    }
+
+    /// What an operator's `jadpo deliveries retry --all` does: the next tick takes up every parked message and every
+    /// failed delivery. Returns how many, or `None` when the store did not take it.
+    ///
+    /// # Panics
+    /// When the endpoint answers what it never should.
+    pub fn retry_all(&self) -> Option<u64> {
+        let request = admin::Request {
+            method: "POST".into(),
+            path: format!("{}deliveries/retry", admin::PREFIX),
+            authorization: Some(format!("Bearer {OPERATOR_TOKEN}")),
+            body: br#"{"all":true}"#.to_vec(),
+            ..admin::Request::default()
+        };
+        let app = self.app.borrow().clone();
+        let response = self.invocation(admin::answer(&self.host, &app, request))?;
+        match response.status {
+            200 => {
+                let retried: Result<admin::Retried, _> = serde_json::from_str(&response.body);
+                Some(retried.unwrap_or_else(|error| panic!("{error} in {}", response.body)).retried)
+            }
+            503 => None,
+            status => panic!("the operator's endpoint answered {status}: {}", response.body),
+        }
     }
 
     /// Makes every chance of this app and its host follow `seed`.
@@ -216,8 +260,8 @@ impl TestApp {
     pub fn tick(&self) {
         let app = self.app.borrow().clone();
         *self.last_tick.borrow_mut() = self.host.time_ms() / TICK_MS;
-        let delivered = self.invocation(deliver_due(&self.host, &app, self.stop_at_ms()));
-        self.hand_on(&app, delivered);
+        let ticked = self.invocation(tick(&self.host, &app, self.stop_at_ms()));
+        self.hand_on(&app, ticked.map(|ticked| ticked.delivered));
     }
 
     /// Deliveries that an invocation had no time for go on in the next one, at once, as far as a chain may be long;
@@ -303,6 +347,19 @@ impl TestApp {
     }
 }
 
-fn started(program_json: &str) -> App {
-    App::start(program_json).unwrap_or_else(|error| panic!("{error}"))
+/// Builds an app from its file, or from what `jadpo build` made of that.
+fn built(source: &str) -> App {
+    if source.trim_start().starts_with('{') {
+        return App::start(source).unwrap_or_else(|error| panic!("{error}"));
+    }
+    let compiled = compile(source);
+    let Some(program) = compiled.program else {
+        let lines = Lines::new(source);
+        let problems = compiled.problems.iter().map(|problem| {
+            let (line, column) = lines.position(problem.span.start);
+            format!("\n  {line}:{column} {}: {}", problem.code, problem.message)
+        });
+        panic!("the app file has problems:{}", problems.collect::<String>());
+    };
+    App::new(program)
 }

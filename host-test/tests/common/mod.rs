@@ -39,7 +39,7 @@ pub const PROGRAM: &str = r#"{
 }"#;
 
 pub fn app() -> TestApp {
-    let app = TestApp::from_program(PROGRAM);
+    let app = TestApp::of(PROGRAM);
     app.host.link("audit", |_| Ok(()));
     app
 }
