@@ -15,7 +15,7 @@ use jadpo_core::store::{Row, Rows, Statement, StoreError, classify};
 use crate::clock::Clock;
 use crate::fault::{Faults, StoreFault};
 use crate::store::Store;
-use crate::subscriber::{Answering, RecordedCall, Reply, Script};
+use crate::subscriber::{Answering, RecordedCall, Reply, Script, Subscriber};
 
 /// A host whose clock, randomness, store and subscribers a test commands. A clone is the same host.
 #[derive(Clone)]
@@ -161,9 +161,14 @@ impl TestHost {
         self.state().log.iter().filter(|entry| entry.event == event).cloned().collect()
     }
 
-    /// Writes a subscriber's script: `host.subscriber("ledger", |it| it.answers([500, 200]))`.
-    pub fn subscriber<R>(&self, name: &str, write: impl FnOnce(&mut Script) -> R) {
-        write(self.state().subscribers.entry(name.to_owned()).or_default());
+    /// A subscriber, to be told what it does: `host.subscriber("ledger").answers([500, 200])`.
+    #[must_use]
+    pub fn subscriber(&self, name: &str) -> Subscriber<'_> {
+        Subscriber { host: self, name: name.to_owned() }
+    }
+
+    pub(crate) fn write_script(&self, subscriber: &str, write: impl FnOnce(&mut Script)) {
+        write(self.state().subscribers.entry(subscriber.to_owned()).or_default());
     }
 
     /// Links a Rust function under the name that `run:` gives in the app file. `Ok` answers 200.

@@ -7,7 +7,7 @@
 //!
 //! let app = TestApp::load("apps/warehouse/app.jadpo");
 //! app.host.set_env("LEDGER_SECRET", "whsec_bm90LWEtcmVhbC1zZWNyZXQ=");
-//! app.host.subscriber("ledger", |ledger| ledger.answers([500, 200]).takes_ms(40));
+//! app.host.subscriber("ledger").answers([500, 200]).takes_ms(40);
 //!
 //! app.send("warehouse-events", text(r#"{"movement_id":"m1","sku":"A-1","quantity":3,"moved_at":"2026-11-30T12:00:00Z"}"#));
 //! app.send("warehouse-events", text("not a stock movement"));
@@ -20,7 +20,7 @@
 //! ```
 //!
 //! [`TestApp`] is an app as it runs on Workers, with Cloudflare's queues in front of it. [`TestHost`] is the seam
-//! below it, for tests of the core: a virtual clock, seeded randomness, subscribers that follow a [`Script`], and a
+//! below it, for tests of the core: a virtual clock, seeded randomness, subscribers that do as told ([`Subscriber`]), and a
 //! store that is `SQLite` held to D1's rules. Nothing here waits in real time, and the same seed gives the same run.
 //!
 //! Faults go by name: [`TestHost::store_fails`] with a [`StoreFault`], [`TestHost::store_refuses`],
@@ -42,5 +42,5 @@ pub use app::{Answered, TestApp, bytes, json, text};
 pub use fault::StoreFault;
 pub use host::TestHost;
 pub use run::{run, run_until_crash};
-pub use subscriber::{RecordedCall, Reply, Script};
+pub use subscriber::{RecordedCall, Reply, Subscriber};
 pub use view::{Delivery, DeliveryState, Event, Parked};

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 
 use jadpo_core::host::{Call, CallOutcome};
 
+use crate::TestHost;
+
 /// What a subscriber does with a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
@@ -22,12 +24,9 @@ pub enum Reply {
 /// A linked function, or a subscriber that decides by what it is sent.
 pub(crate) type Answering = Box<dyn FnMut(&Call) -> Reply + Send>;
 
-/// What a subscriber will do. Without a script it answers 200 at once.
-///
-/// Replies are used up in the order they were given; after the last one the subscriber does what
-/// [`Script::always`] or [`Script::answers_by`] said, or answers 200.
+/// What a subscriber will do.
 #[derive(Default)]
-pub struct Script {
+pub(crate) struct Script {
     replies: VecDeque<Reply>,
     always: Option<Reply>,
     by: Option<Answering>,
@@ -35,54 +34,6 @@ pub struct Script {
 }
 
 impl Script {
-    /// Answers the next calls with these statuses, one each.
-    pub fn answers(&mut self, statuses: impl IntoIterator<Item = u16>) -> &mut Self {
-        self.replies.extend(statuses.into_iter().map(Reply::Status));
-        self
-    }
-
-    /// Answers the next call 429 with this `Retry-After` header: seconds or a date.
-    pub fn answers_429(&mut self, retry_after: &str) -> &mut Self {
-        self.replies.push_back(Reply::RetryAfter(429, retry_after.to_owned()));
-        self
-    }
-
-    /// Leaves the next call without an answer until the caller gives up.
-    pub fn hangs(&mut self) -> &mut Self {
-        self.replies.push_back(Reply::Hangs);
-        self
-    }
-
-    /// Closes the connection on the next call.
-    pub fn closes(&mut self) -> &mut Self {
-        self.replies.push_back(Reply::Closes);
-        self
-    }
-
-    /// Does this with every call that no earlier line speaks of.
-    pub fn always(&mut self, reply: Reply) -> &mut Self {
-        self.always = Some(reply);
-        self
-    }
-
-    /// Decides by the call, for every call that no earlier line speaks of.
-    pub fn answers_by(&mut self, answer: impl FnMut(&Call) -> Reply + Send + 'static) -> &mut Self {
-        self.by = Some(Box::new(answer));
-        self
-    }
-
-    /// Takes so long over each call, in milliseconds.
-    pub fn takes_ms(&mut self, takes_ms: u32) -> &mut Self {
-        self.takes_ms = takes_ms;
-        self
-    }
-
-    /// Forgets the script: every call is answered 200 at once.
-    pub fn recovers(&mut self) -> &mut Self {
-        *self = Self::default();
-        self
-    }
-
     /// What it does with this call, and after how long.
     pub(crate) fn next(&mut self, call: &Call) -> (Reply, u32) {
         let reply = self
@@ -93,6 +44,66 @@ impl Script {
             .unwrap_or(Reply::Status(200));
         let takes_ms = if reply == Reply::Hangs { u32::MAX } else { self.takes_ms };
         (reply, takes_ms)
+    }
+}
+
+/// A subscriber, to be told what it does: `host.subscriber("ledger").answers([500]).hangs()`.
+///
+/// Without a word it answers 200 at once. Replies are used up in the order they were given; after the last one the
+/// subscriber does what [`Subscriber::always`] or [`Subscriber::answers_by`] said, or answers 200.
+pub struct Subscriber<'a> {
+    pub(crate) host: &'a TestHost,
+    pub(crate) name: String,
+}
+
+impl Subscriber<'_> {
+    fn write(&self, write: impl FnOnce(&mut Script)) -> &Self {
+        self.host.write_script(&self.name, write);
+        self
+    }
+
+    fn then(&self, reply: Reply) -> &Self {
+        self.write(|script| script.replies.push_back(reply))
+    }
+
+    /// Answers the next calls with these statuses, one each.
+    pub fn answers(&self, statuses: impl IntoIterator<Item = u16>) -> &Self {
+        self.write(|script| script.replies.extend(statuses.into_iter().map(Reply::Status)))
+    }
+
+    /// Answers the next call 429 with this `Retry-After` header: seconds or a date.
+    pub fn answers_429(&self, retry_after: &str) -> &Self {
+        self.then(Reply::RetryAfter(429, retry_after.to_owned()))
+    }
+
+    /// Leaves the next call without an answer until the caller gives up.
+    pub fn hangs(&self) -> &Self {
+        self.then(Reply::Hangs)
+    }
+
+    /// Closes the connection on the next call.
+    pub fn closes(&self) -> &Self {
+        self.then(Reply::Closes)
+    }
+
+    /// Does this with every call that no earlier word speaks of.
+    pub fn always(&self, reply: Reply) -> &Self {
+        self.write(|script| script.always = Some(reply))
+    }
+
+    /// Decides by the call, for every call that no earlier word speaks of.
+    pub fn answers_by(&self, answer: impl FnMut(&Call) -> Reply + Send + 'static) -> &Self {
+        self.write(|script| script.by = Some(Box::new(answer)))
+    }
+
+    /// Takes so long over each call, in milliseconds.
+    pub fn takes_ms(&self, takes_ms: u32) -> &Self {
+        self.write(|script| script.takes_ms = takes_ms)
+    }
+
+    /// Forgets every word: each call is answered 200 at once.
+    pub fn recovers(&self) -> &Self {
+        self.write(|script| *script = Script::default())
     }
 }
 

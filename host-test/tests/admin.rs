@@ -59,9 +59,7 @@ fn problem(response: &Response) -> (u16, String) {
 /// Three failed deliveries (events 1 to 3, to `ledger`) and four parked messages: `p1` and `p2` rejected, `p3`
 /// unreadable, `p4` dead-lettered.
 fn troubles(host: &TestHost, app: &App) {
-    host.subscriber("ledger", |it| {
-        it.always(Reply::Status(500));
-    });
+    host.subscriber("ledger").always(Reply::Status(500));
     let claimed = receive_good(host, app, 3);
     deliver_in(host, app, claimed, 30_000);
     host.meddle(&format!("UPDATE jadpo_deliveries SET due_at = {NEVER_MS}, attempt = 30"));
@@ -289,9 +287,7 @@ fn a_retried_delivery_is_due_at_once_and_gets_thirty_attempts_more() {
     assert_eq!(host.calls().len(), calls + 30);
     assert_eq!(list(&host, &app, "?kind=failed").len(), 3);
     // Retried once more, and now the subscriber is well.
-    host.subscriber("ledger", |it| {
-        it.recovers();
-    });
+    host.subscriber("ledger").recovers();
     assert_eq!(retry(&host, &app, &RetryRequest::all(Filter::default())).retried, 3 + 4);
     assert_eq!(deliver_what_is_due(&host, &app).done, 3);
 }
@@ -312,9 +308,7 @@ fn a_retried_message_is_read_again_at_the_next_tick_by_the_build_that_runs_then(
     let host = host();
     let old = app(&["ledger"]);
     troubles(&host, &old);
-    host.subscriber("ledger", |it| {
-        it.recovers();
-    });
+    host.subscriber("ledger").recovers();
     let filter = Filter { queue: Some("moves-q".into()), kind: Some(Kind::Parked), ..Filter::default() };
     assert_eq!(retry(&host, &old, &RetryRequest::all(filter)).retried, 4);
     let status: Status = get(&host, &old, "/.jadpo/status");

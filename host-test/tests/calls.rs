@@ -127,10 +127,7 @@ fn the_body_arrives_byte_for_byte_under_the_type_of_its_event() {
 fn no_log_line_of_a_delivery_carries_the_body() {
     let host = TestHost::migrated();
     let app = app_with(r#""text""#, r#""ledger":{"on":"Moved","target":{"call":"https://a.example.com/"}}"#);
-    host.subscriber("ledger", |it| {
-        it.answers([500]);
-        it.closes();
-    });
+    host.subscriber("ledger").answers([500]).closes();
     let claimed = receive_from(&host, &app, "moves-q", vec![text(&host, "m", "SECRET-WORD")]);
     deliver_in(&host, &app, claimed, 30_000);
     for _ in 0..30 {

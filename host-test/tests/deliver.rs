@@ -13,9 +13,7 @@ fn a_delivery_that_is_answered_2xx_is_gone_from_the_store() {
     for status in [200, 204, 299] {
         let host = TestHost::migrated();
         let app = app(&["ledger"]);
-        host.subscriber("ledger", |it| {
-            it.always(Reply::Status(status));
-        });
+        host.subscriber("ledger").always(Reply::Status(status));
         let claimed = receive_good(&host, &app, 3);
         let delivered = deliver_in(&host, &app, claimed, 30_000);
         assert_eq!(delivered, Delivered { done: 3, ..Delivered::default() });
@@ -29,9 +27,7 @@ fn every_other_answer_waits_by_the_schedule() {
     for status in [101, 199, 300, 302, 404, 410, 429, 500, 503] {
         let host = TestHost::migrated();
         let app = app(&["ledger"]);
-        host.subscriber("ledger", |it| {
-            it.answers([status]);
-        });
+        host.subscriber("ledger").answers([status]);
         let claimed = receive_good(&host, &app, 1);
         let delivered = deliver_in(&host, &app, claimed, 30_000);
         assert_eq!(delivered, Delivered { waiting: 1, ..Delivered::default() }, "{status}");
@@ -66,12 +62,8 @@ fn a_kept_message_with_one_subscriber_costs_four_rows() {
 fn a_subscriber_that_hangs_does_not_hold_back_another_s_results() {
     let host = TestHost::migrated();
     let app = app(&["hangs", "ledger"]);
-    host.subscriber("hangs", |it| {
-        it.always(Reply::Hangs);
-    });
-    host.subscriber("ledger", |it| {
-        it.takes_ms(20);
-    });
+    host.subscriber("hangs").always(Reply::Hangs);
+    host.subscriber("ledger").takes_ms(20);
     let claimed = receive_good(&host, &app, 10);
     let seen = std::sync::Arc::new(std::sync::Mutex::new(None));
     let (side, start_ms) = (host.clone(), host.time_ms());
@@ -89,9 +81,7 @@ fn a_subscriber_that_hangs_does_not_hold_back_another_s_results() {
 fn no_more_calls_run_at_once_than_a_worker_has_connections() {
     let host = TestHost::migrated();
     let app = app(&["ledger"]);
-    host.subscriber("ledger", |it| {
-        it.takes_ms(50);
-    });
+    host.subscriber("ledger").takes_ms(50);
     let claimed = receive_good(&host, &app, 40);
     let delivered = deliver_in(&host, &app, claimed, 30_000);
     assert_eq!((delivered.done, host.calls_at_once()), (40, CALLS_MAX));
@@ -112,9 +102,7 @@ fn a_retry_after_longer_than_the_schedule_is_honoured() {
     ] {
         let host = TestHost::migrated();
         let app = app(&["ledger"]);
-        host.subscriber("ledger", |it| {
-            it.answers_429(header);
-        });
+        host.subscriber("ledger").answers_429(header);
         let claimed = receive_good(&host, &app, 1);
         deliver_in(&host, &app, claimed, 30_000);
         assert_eq!(host.count("SELECT due_at FROM jadpo_deliveries") - host.time_ms(), wait_ms, "{header}");
@@ -125,9 +113,7 @@ fn a_retry_after_longer_than_the_schedule_is_honoured() {
 fn after_thirty_attempts_it_has_failed_and_is_not_called_again() {
     let host = TestHost::migrated();
     let app = app(&["ledger"]);
-    host.subscriber("ledger", |it| {
-        it.always(Reply::Status(500));
-    });
+    host.subscriber("ledger").always(Reply::Status(500));
     let start_ms = host.time_ms();
     let claimed = receive_good(&host, &app, 1);
     deliver_in(&host, &app, claimed, 30_000);
@@ -154,9 +140,7 @@ fn after_thirty_attempts_it_has_failed_and_is_not_called_again() {
 fn a_subscriber_that_is_done_is_never_called_again_because_another_failed() {
     let host = TestHost::migrated();
     let app = app(&["audit", "ledger"]);
-    host.subscriber("ledger", |it| {
-        it.answers([500, 500, 200]);
-    });
+    host.subscriber("ledger").answers([500, 500, 200]);
     let claimed = receive_good(&host, &app, 1);
     deliver_in(&host, &app, claimed, 30_000);
     for _ in 0..2 {
@@ -208,9 +192,7 @@ fn two_hosts_that_claim_at_once_never_hold_the_same_delivery() {
     let host = TestHost::migrated();
     let app = app(&["ledger"]);
     receive_good(&host, &app, 90);
-    host.subscriber("ledger", |it| {
-        it.takes_ms(700);
-    });
+    host.subscriber("ledger").takes_ms(700);
     host.store_fails_until_lifted(StoreFault::Slow(30));
     host.advance_ms(CLAIM_MS);
     let stop_at_ms = host.time_ms() + 600_000;
@@ -230,9 +212,7 @@ fn a_late_result_does_not_touch_what_another_host_has_claimed() {
     let app = app(&["ledger"]);
     let first = receive_good(&host, &app, 1);
     host.advance_ms(CLAIM_MS);
-    host.subscriber("ledger", |it| {
-        it.answers([500]);
-    });
+    host.subscriber("ledger").answers([500]);
     deliver_what_is_due(&host, &app);
     let due_at_ms = host.count("SELECT due_at FROM jadpo_deliveries");
     // The first host wakes up with a clock that stood still.
@@ -247,9 +227,7 @@ fn a_result_is_written_only_under_the_claim_it_was_got_under() {
     for status in [200, 500] {
         let host = TestHost::migrated();
         let app = app(&["ledger"]);
-        host.subscriber("ledger", |it| {
-            it.answers([status]);
-        });
+        host.subscriber("ledger").answers([status]);
         let claimed = receive_good(&host, &app, 1);
         // Another host's claim that ends in the same millisecond.
         host.meddle("UPDATE jadpo_deliveries SET claim = 'another'");
@@ -262,9 +240,7 @@ fn a_result_is_written_only_under_the_claim_it_was_got_under() {
 fn no_call_starts_that_could_outlast_its_claim() {
     let host = TestHost::migrated();
     let app = app(&["ledger"]);
-    host.subscriber("ledger", |it| {
-        it.takes_ms(10_000);
-    });
+    host.subscriber("ledger").takes_ms(10_000);
     let start_ms = host.time_ms();
     let claimed = receive_good(&host, &app, 40);
     let delivered = deliver_in(&host, &app, claimed, 3_600_000);
@@ -280,9 +256,7 @@ fn no_call_starts_that_could_outlast_its_claim() {
 fn what_cannot_end_in_time_is_released_with_its_attempt() {
     let host = TestHost::migrated();
     let app = app(&["ledger"]);
-    host.subscriber("ledger", |it| {
-        it.takes_ms(4_000);
-    });
+    host.subscriber("ledger").takes_ms(4_000);
     let claimed = receive_good(&host, &app, 20);
     let batches = host.batches();
     let delivered = deliver_in(&host, &app, claimed, 30_000);

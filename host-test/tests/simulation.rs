@@ -44,7 +44,7 @@ impl World {
     fn new(seed: u64) -> Self {
         let app = app();
         app.seed(seed);
-        if seed % 3 == 0 {
+        if seed.is_multiple_of(3) {
             app.shuffle();
         }
         Self {
@@ -148,20 +148,18 @@ impl World {
         let mut random = self.random.fork();
         let misbehaves = random.u32(1..100);
         let takes_ms = [0, 50, 3_000, 14_999, 16_000][random.usize(0..5)];
-        self.app.host.subscriber("ledger", |ledger| {
-            ledger.recovers().takes_ms(takes_ms).answers_by(move |_| {
-                if random.u32(0..100) >= misbehaves {
-                    return Reply::Status(200);
-                }
-                match random.u32(0..6) {
-                    0 => Reply::Hangs,
-                    1 => Reply::Closes,
-                    2 => Reply::RetryAfter(429, random.u32(0..7_200).to_string()),
-                    3 => Reply::RetryAfter(503, "soon".into()),
-                    4 => Reply::Status(301),
-                    _ => Reply::Status(500),
-                }
-            });
+        self.app.host.subscriber("ledger").recovers().takes_ms(takes_ms).answers_by(move |_| {
+            if random.u32(0..100) >= misbehaves {
+                return Reply::Status(200);
+            }
+            match random.u32(0..6) {
+                0 => Reply::Hangs,
+                1 => Reply::Closes,
+                2 => Reply::RetryAfter(429, random.u32(0..7_200).to_string()),
+                3 => Reply::RetryAfter(503, "soon".into()),
+                4 => Reply::Status(301),
+                _ => Reply::Status(500),
+            }
         });
     }
 
@@ -276,9 +274,7 @@ impl World {
     fn settle(&mut self) {
         self.app.host.lift_faults();
         self.app.host.skew_ms(0);
-        self.app.host.subscriber("ledger", |ledger| {
-            ledger.recovers();
-        });
+        self.app.host.subscriber("ledger").recovers();
         self.app.lose_acks(0);
         self.app.run_until_idle();
         self.check();

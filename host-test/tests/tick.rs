@@ -220,9 +220,7 @@ fn events_past_their_keep_time_go_with_their_keys_and_younger_ones_stay() {
 fn an_event_with_a_delivery_left_stays_and_holds_nothing_else_back() {
     let host = TestHost::migrated();
     let app = app(&["ledger"]);
-    host.subscriber("ledger", |it| {
-        it.answers([500, 500]);
-    });
+    host.subscriber("ledger").answers([500, 500]);
     let claimed = receive_good(&host, &app, 6);
     deliver_in(&host, &app, claimed, 30_000);
     host.meddle(&format!("UPDATE jadpo_deliveries SET due_at = {NEVER_MS}"));
@@ -274,9 +272,7 @@ fn parked_messages_and_failed_deliveries_are_never_cleared_away() {
     let host = TestHost::migrated();
     let app = app(&["ledger"]);
     park(&host, &app, 2);
-    host.subscriber("ledger", |it| {
-        it.always(Reply::Status(500));
-    });
+    host.subscriber("ledger").always(Reply::Status(500));
     receive_good(&host, &app, 1);
     host.meddle(&format!("UPDATE jadpo_deliveries SET due_at = {NEVER_MS}, claim = NULL"));
     for _ in 0..5 {

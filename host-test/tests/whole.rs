@@ -31,9 +31,7 @@ fn a_message_alone_with_one_subscriber_costs_five_rows() {
 #[test]
 fn a_subscriber_that_fails_gets_the_same_event_again_under_the_same_key_until_it_takes_it() {
     let app = app();
-    app.host.subscriber("ledger", |ledger| {
-        ledger.answers([500]).hangs().closes().answers_429("90");
-    });
+    app.host.subscriber("ledger").answers([500]).hangs().closes().answers_429("90");
     app.send(STOCK, movement("m"));
     app.run_until_idle();
     let calls = app.host.calls_to("ledger");
@@ -51,17 +49,13 @@ fn a_subscriber_that_fails_gets_the_same_event_again_under_the_same_key_until_it
 #[test]
 fn a_subscriber_that_never_answers_leaves_a_failed_delivery_that_an_operator_can_retry() {
     let app = app();
-    app.host.subscriber("ledger", |ledger| {
-        ledger.always(Reply::Status(500));
-    });
+    app.host.subscriber("ledger").always(Reply::Status(500));
     app.send(STOCK, movement("m"));
     app.run_until_idle();
     let deliveries = app.deliveries();
     assert_eq!((deliveries[0].attempt, deliveries[0].state), (30, DeliveryState::Failed));
     assert_eq!(app.host.calls().len(), 30);
-    app.host.subscriber("ledger", |ledger| {
-        ledger.recovers();
-    });
+    app.host.subscriber("ledger").recovers();
     assert_eq!(app.retry_all(), Some(1));
     app.run_until_idle();
     assert!(app.deliveries().is_empty());
@@ -123,9 +117,7 @@ fn the_store_may_fail_anywhere_between_keeping_and_delivering() {
     for fault in [StoreFault::Down, StoreFault::BeforeCommit, StoreFault::AfterCommit, StoreFault::Slow(20_000)] {
         for at in 1..8 {
             let app = app();
-            app.host.subscriber("ledger", |ledger| {
-                ledger.answers([500]);
-            });
+            app.host.subscriber("ledger").answers([500]);
             app.host.store_fails_by(move |batch| (batch == at).then_some(fault));
             for place in 0..3 {
                 app.send(STOCK, movement(&format!("m{place}")));
@@ -139,9 +131,7 @@ fn the_store_may_fail_anywhere_between_keeping_and_delivering() {
 #[test]
 fn more_than_an_invocation_has_time_for_is_handed_on_and_nothing_waits_for_the_tick() {
     let app = app();
-    app.host.subscriber("ledger", |ledger| {
-        ledger.takes_ms(10_000);
-    });
+    app.host.subscriber("ledger").takes_ms(10_000);
     let start_ms = app.host.time_ms();
     for place in 0..40 {
         app.send(STOCK, movement(&format!("m{place}")));
