@@ -28,6 +28,11 @@ impl Problem {
         Self { exit: 2, ..Self::new(what) }
     }
 
+    /// What happened, for a caller that knows another way.
+    pub(crate) fn what(&self) -> &str {
+        &self.what
+    }
+
     /// What the person can do about it.
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());

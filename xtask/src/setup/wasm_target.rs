@@ -61,7 +61,7 @@ pub(super) fn ready(cache: &Cache) -> Result<WasmTarget> {
         "rustup" => by_rustup(cache),
         "" if toolchain_has_it() => Ok(WasmTarget::Toolchain),
         "" if debian::is_possible() => by_rustup(cache).or_else(|problem| {
-            run::say(&format!("{problem}\n  Going on with Debian's compiler for Wasm instead."));
+            run::say(&format!("- {}; going on with Debian's compiler for Wasm", problem.what()));
             debian::wasm_target(cache)
         }),
         "" => by_rustup(cache),
