@@ -65,10 +65,19 @@ pub(super) fn wasm_target(cache: &Cache) -> Result<WasmTarget> {
     let version = compiler_version().ok_or_else(|| {
         Problem::new(format!("{RUSTC} does not run")).help(format!("reinstall {}", PACKAGES.join(" ")))
     })?;
-    let folder = cache.folder(&format!("wasm-std-debian-{version}"), |into| build(cache, into))?;
+    let folder = cache.folder(&folder_name(&version), |into| build(cache, into))?;
     let bin = folder.join("bin");
     ensure_linker(cache, &bin)?;
     Ok(WasmTarget::Debian { bin, version })
+}
+
+/// Whether [`wasm_target`] was got before, for the compiler that is there now.
+pub(super) fn is_built(cache: &Cache) -> bool {
+    compiler_version().is_some_and(|version| cache.path(&folder_name(&version)).is_dir())
+}
+
+fn folder_name(version: &str) -> String {
+    format!("wasm-std-debian-{version}")
 }
 
 /// Such as `1.96.0`; rebuilt packages of one version are compatible.

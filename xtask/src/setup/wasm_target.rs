@@ -60,6 +60,8 @@ pub(super) fn ready(cache: &Cache) -> Result<WasmTarget> {
         "debian" => debian::wasm_target(cache),
         "rustup" => by_rustup(cache),
         "" if toolchain_has_it() => Ok(WasmTarget::Toolchain),
+        // The road that was gone before: rustup, which could not help then, is not waited for again.
+        "" if debian::is_built(cache) => debian::wasm_target(cache),
         "" if debian::is_possible() => by_rustup(cache).or_else(|problem| {
             run::say(&format!("- {}; going on with Debian's compiler for Wasm", problem.what()));
             debian::wasm_target(cache)
