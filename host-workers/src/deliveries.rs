@@ -6,8 +6,7 @@ use jadpo_core::bindings;
 use jadpo_core::deliver::{Claimed, Delivered, deliver, deliver_due};
 use jadpo_core::host::{Host, Level, LogEntry};
 use jadpo_core::start::App;
-use jadpo_core::tick::{self, Ticked};
-use js_sys::{Function, Promise};
+use jadpo_core::tick;
 use wasm_bindgen::prelude::*;
 use worker::worker_sys::Context;
 
@@ -31,7 +30,6 @@ fn stop_at_ms(host: &WorkersHost) -> i64 {
 pub(crate) fn after_batch(context: &JsValue, host: Rc<WorkersHost>, app: Rc<App>, claimed: Vec<Claimed>) {
     wait_until(context, async move {
         let delivered = deliver(host.as_ref(), &app, claimed, stop_at_ms(&host)).await;
-        log(&host, delivered);
         hand_on(&host, delivered).await;
     });
 }
@@ -40,7 +38,6 @@ pub(crate) fn after_batch(context: &JsValue, host: Rc<WorkersHost>, app: Rc<App>
 pub(crate) fn go_on(context: &JsValue, host: Rc<WorkersHost>, app: Rc<App>) {
     wait_until(context, async move {
         let delivered = deliver_due(host.as_ref(), &app, stop_at_ms(&host)).await;
-        log(&host, delivered);
         hand_on(&host, delivered).await;
     });
 }
@@ -48,17 +45,6 @@ pub(crate) fn go_on(context: &JsValue, host: Rc<WorkersHost>, app: Rc<App>) {
 /// Runs the tick. It has the time until the next one; what is due beyond that is handed on.
 pub(crate) async fn tick(host: &WorkersHost, app: &App) {
     let ticked = tick::tick(host, app, host.now_ms() + TICK_MS).await;
-    if ticked != (Ticked { delivered: ticked.delivered, ..Ticked::default() }) {
-        let fields = vec![
-            ("kept", ticked.kept.into()),
-            ("repeats", ticked.repeats.into()),
-            ("still_parked", ticked.still_parked.into()),
-            ("put_off", ticked.put_off.into()),
-            ("pruned", ticked.pruned.into()),
-        ];
-        host.log(LogEntry { level: Level::Info, event: "tick.ended", fields });
-    }
-    log(host, ticked.delivered);
     hand_on(host, ticked.delivered).await;
 }
 
@@ -67,13 +53,8 @@ async fn hand_on(host: &WorkersHost, delivered: Delivered) {
     if !delivered.more_due {
         return;
     }
-    let own = host.binding(bindings::SELF);
-    let called = js::get(&own, "goOn").dyn_into::<Function>().and_then(|function| function.call0(&own));
-    let answer = match called {
-        Ok(answer) => js::within(HAND_ON_LIMIT_MS, &Promise::resolve(&answer)).await,
-        Err(error) => Err(error),
-    };
-    if let Err(error) = answer {
+    let asked = js::go_on(&host.binding(bindings::SELF));
+    if let Err(error) = js::within(HAND_ON_LIMIT_MS, &asked).await {
         let why = js::words(&error).into();
         host.log(LogEntry { level: Level::Warn, event: "deliveries.not_handed_on", fields: vec![("why", why)] });
     }
@@ -88,20 +69,4 @@ fn wait_until(context: &JsValue, work: impl Future<Output = ()> + 'static) {
     });
     // Without a context the work still runs as long as the isolate does; what it leaves, the tick takes up.
     let _ = context.unchecked_ref::<Context>().wait_until(&promise);
-}
-
-fn log(host: &WorkersHost, delivered: Delivered) {
-    if delivered == Delivered::default() {
-        return;
-    }
-    let fields = vec![
-        ("done", delivered.done.into()),
-        ("waiting", delivered.waiting.into()),
-        ("failed", delivered.failed.into()),
-        ("released", delivered.released.into()),
-        ("unsettled", delivered.unsettled.into()),
-        ("d1_batches", host.d1_batches().into()),
-        ("rows_written", host.rows_written().into()),
-    ];
-    host.log(LogEntry { level: Level::Info, event: "deliveries.ended", fields });
 }

@@ -1,7 +1,5 @@
 //! The core's seam, on Workers.
 
-use std::cell::Cell;
-
 use jadpo_core::bindings;
 use jadpo_core::host::{Call, CallOutcome, Host, Level, LogEntry};
 use jadpo_core::store::{Rows, Statement, StoreError};
@@ -11,26 +9,14 @@ use worker::{Env, console_error, console_log, console_warn};
 
 use crate::{call, d1, js};
 
-/// One invocation's host: its environment, and what it cost.
+/// One invocation's host: its environment.
 pub(crate) struct WorkersHost {
     env: Env,
-    d1_batches: Cell<u32>,
-    rows_written: Cell<u64>,
 }
 
 impl WorkersHost {
     pub(crate) fn new(env: Env) -> Self {
-        Self { env, d1_batches: Cell::new(0), rows_written: Cell::new(0) }
-    }
-
-    /// Round trips to D1 so far.
-    pub(crate) fn d1_batches(&self) -> u32 {
-        self.d1_batches.get()
-    }
-
-    /// Rows written to D1 so far, as D1 bills them.
-    pub(crate) fn rows_written(&self) -> u64 {
-        self.rows_written.get()
+        Self { env }
     }
 
     /// A binding, or undefined.
@@ -45,10 +31,7 @@ impl Host for WorkersHost {
         if !database.is_object() {
             return Err(StoreError::Unavailable(format!("the Worker has no D1 binding {}", bindings::STORE)));
         }
-        self.d1_batches.set(self.d1_batches.get() + 1);
-        let results = d1::batch(&database.unchecked_into::<D1Database>(), &statements).await?;
-        self.rows_written.set(self.rows_written.get() + results.iter().map(|rows| rows.rows_written).sum::<u64>());
-        Ok(results)
+        d1::batch(&database.unchecked_into::<D1Database>(), &statements).await
     }
 
     async fn call(&self, call: Call) -> CallOutcome {

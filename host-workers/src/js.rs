@@ -33,6 +33,9 @@ extern "C" {
         limit_ms: f64,
     ) -> Result<JsValue, JsValue>;
 
+    #[wasm_bindgen(js_name = goOn)]
+    pub(crate) fn go_on(deliveries: &JsValue) -> Promise;
+
     #[wasm_bindgen(catch, js_name = readRequest)]
     pub(crate) async fn read_request(request: &web_sys::Request, bytes_max: f64) -> Result<JsValue, JsValue>;
 

@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 /// Every part runs even when an earlier one failed; the end says which did.
 #[derive(clap::Args)]
 #[command(after_help = "The end-to-end tests (host-workers/e2e/*.test.mjs) find what was built by variables: \
-    JADPO_WORKER_DIR is the folder of worker.js and worker.wasm, JADPO_BIN the jadpo binary with that Worker inside. \
+    JADPO_WORKER_DIR is the folder of worker.js and worker.wasm, JADPO_EXAMPLE_WORKER_DIR that of the example with \
+    linked functions, JADPO_BIN the jadpo binary with that Worker inside. \
     They run on the node that set-up found, so process.execPath is new enough for wrangler.")]
 pub(crate) struct Args {
     /// Run only these parts (a list or repeated).
@@ -104,13 +105,14 @@ fn lint(ws: &Workspace, tools: &Tools) -> Result<()> {
     let warnings = ["--", "--deny", "warnings"];
     let native = ["clippy", "--quiet", "--locked", "--all-targets"];
     let native = run::through(with_worker(ws).args(native).args(warnings));
-    let worker = ["clippy", "--quiet", "--locked", "--package", "jadpo-host-workers", "--lib", "--tests"];
+    let ours = ["--package", "jadpo-host-workers", "--package", "jadpo-example-audit", "--lib", "--tests"];
+    let worker = ["clippy", "--quiet", "--locked"].into_iter().chain(ours).collect::<Vec<_>>();
     let worker = if tools.clippy_reads_wasm() {
-        run::through(tools.wasm_cargo(ws).args(worker).args(["--target", setup::TRIPLE]).args(warnings))
+        run::through(tools.wasm_cargo(ws).args(&worker).args(["--target", setup::TRIPLE]).args(warnings))
     } else {
         // clippy belongs to the native toolchain and cannot read another compiler's standard library.
         run::say("clippy has no Wasm target here: the Worker's crate is checked for this machine instead");
-        run::through(setup::native_cargo(ws).args(worker).args(warnings))
+        run::through(setup::native_cargo(ws).args(&worker).args(warnings))
     };
     format.and(native).and(worker)
 }
@@ -140,8 +142,10 @@ fn end_to_end(ws: &Workspace, tools: &Tools) -> Result<()> {
     let mut jadpo = with_worker(ws);
     jadpo.args(["build", "--locked", "--package", "jadpo", "--bin", "jadpo"]);
     run::step("the jadpo binary: cargo build", &mut jadpo, &tools.log("build-jadpo-debug"))?;
+    let example = build::worker::build_example(ws, tools)?;
     let mut node = tools.node(ws);
     node.arg("--test").args(tests).env("JADPO_WORKER_DIR", ws.path("dist/worker"));
+    node.env("JADPO_EXAMPLE_WORKER_DIR", example);
     run::through(node.env("JADPO_BIN", ws.path("target/debug/jadpo")))
 }
 

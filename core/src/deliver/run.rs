@@ -189,14 +189,14 @@ impl<'a, H: Host> Run<'a, H> {
             Verdict::Done => How::Done,
             Verdict::Waiting { due_at_ms, error } => {
                 let mut fields = fields(claimed.event.seq, &claimed.subscriber, claimed.attempt, &error);
-                fields.insert(1, ("event", claimed.event.name.clone().into()));
+                fields.insert(1, ("event_name", claimed.event.name.clone().into()));
                 fields.push(("due_at_ms", due_at_ms.into()));
                 self.host.log(LogEntry { level: Level::Warn, event: "delivery.waiting", fields });
                 How::Waiting(due_at_ms, error)
             }
             Verdict::Failed { error } => {
                 let mut fields = fields(claimed.event.seq, &claimed.subscriber, claimed.attempt, &error);
-                fields.insert(1, ("event", claimed.event.name.clone().into()));
+                fields.insert(1, ("event_name", claimed.event.name.clone().into()));
                 self.host.log(LogEntry { level: Level::Error, event: "delivery.failed", fields });
                 How::Failed(error)
             }

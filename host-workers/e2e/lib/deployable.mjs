@@ -20,10 +20,10 @@ export function removeFolder(folder) {
 }
 
 /**
- * Builds an app's text with the `jadpo` of `JADPO_BIN` and gives the deployable's folder.
- * With a `worker` folder its worker.js and worker.wasm are the Worker, as `jadpo build --worker` takes it.
+ * Builds an app's text with the `jadpo` of `JADPO_BIN` and gives the deployable's folder. The Worker is the one in the
+ * folder `worker`, else in `JADPO_WORKER_DIR`, else the one inside the binary.
  */
-export async function build(appText, { deployable = "edge", worker } = {}) {
+export async function build(appText, { deployable = "edge", worker = process.env.JADPO_WORKER_DIR } = {}) {
   const jadpo = process.env.JADPO_BIN;
   if (!jadpo) throw new Error("JADPO_BIN does not say where jadpo is: run this through `cargo xtask`");
   const folder = await temporaryFolder("app");
@@ -36,7 +36,7 @@ export async function build(appText, { deployable = "edge", worker } = {}) {
   } catch (error) {
     throw new Error(`jadpo ${args.join(" ")} failed:\n${error.stderr || error.message}`);
   }
-  return out;
+  return join(out, deployable);
 }
 
 /**

@@ -1,6 +1,6 @@
 // A deployable running in workerd: real D1, its queues, its cron trigger, and the Workers that its services name.
 
-import { Miniflare } from "miniflare";
+import { Miniflare, convertV4MiniflareOptions as converted } from "miniflare";
 import { migrations, removeFolder, temporaryFolder, workerOptions } from "./deployable.mjs";
 import { Faults, withFaults } from "./faults.mjs";
 
@@ -28,7 +28,8 @@ export async function start(folder, settings = {}) {
   }
   const faults = settings.faults ? new Faults() : undefined;
   const logs = [];
-  const miniflare = new Miniflare({
+  // Wrangler gives a Worker's options in the form of Miniflare 4, and Miniflare 5 converts that.
+  const options = converted({
     workers: [
       faults ? withFaults(worker, faults) : worker,
       sender(queues, worker),
@@ -40,6 +41,7 @@ export async function start(folder, settings = {}) {
       settings.onLog?.(line);
     },
   });
+  const miniflare = new Miniflare(options);
   const running = new Running(miniflare, worker.name, queues, logs, faults, settings.state ? undefined : state);
   try {
     await miniflare.ready;
@@ -158,7 +160,7 @@ class Running {
 
   /** The address at which the Worker answers on this machine. */
   url() {
-    return this.#miniflare.unsafeGetDirectURL(this.#name);
+    return this.#miniflare.ready;
   }
 
   /** Makes every delivery that waits, or whose claim is held, due now: what time would do. */

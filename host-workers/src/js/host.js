@@ -39,6 +39,11 @@ export async function post(fetcher, url, headers, body, limitMs) {
   return [answer.status, answer.headers.get("retry-after") ?? undefined];
 }
 
+/** Asks the Worker's own `Deliveries` to go on. A stub's methods exist only as calls, so this cannot be done by name. */
+export async function goOn(deliveries) {
+  await deliveries.goOn();
+}
+
 /** `[method, path, query, Authorization or undefined, body]` of a request. Reads `bytesMax` and one of the body. */
 export async function readRequest(request, bytesMax) {
   const { pathname, search } = new URL(request.url);

@@ -20,6 +20,16 @@ pub(crate) fn build(ws: &Workspace, tools: &Tools) -> Result<PathBuf> {
     Ok(out)
 }
 
+/// Builds the example of a Worker with linked functions and returns its folder, which is no part of `dist/`.
+///
+/// # Errors
+/// When it does not build.
+pub(crate) fn build_example(ws: &Workspace, tools: &Tools) -> Result<PathBuf> {
+    let out = ws.wasm_target_dir().join("example-worker");
+    build_crate(ws, tools, &ws.path("host-workers/examples/audit"), &out)?;
+    Ok(out)
+}
+
 /// Builds a Worker crate, ours or one that links functions to it, into the folder `out`.
 ///
 /// # Errors

@@ -1,0 +1,146 @@
+// Deliveries: calls to real HTTP servers and service bindings, after the answers.
+
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { test } from "node:test";
+import { QUEUE, movement } from "./lib/apps.mjs";
+import { scenario } from "./lib/scenario.mjs";
+import { subscriber } from "./lib/subscriber.mjs";
+import { until } from "./lib/workerd.mjs";
+
+const message = (number) => ({ body: JSON.stringify(movement(number)), id: `m${number}` });
+const due = (running) => running.query("SELECT * FROM jadpo_deliveries ORDER BY seq, subscriber");
+/** The one delivery that is left, once the run that tried it has ended. */
+async function left(running, runs = 1) {
+  await until(() => running.entries("delivery.ran").length >= runs, { what: `run ${runs} ends`, limitMs: 30_000 });
+  const rows = await due(running);
+  assert.equal(rows.length, 1);
+  return rows[0];
+}
+
+async function second(t, answer) {
+  const server = await subscriber(answer);
+  t.after(() => server.stop());
+  return server;
+}
+
+for (const [does, error] of [
+  [500, /answered 500/],
+  [404, /answered 404/],
+  ["close", /./],
+]) {
+  test(`a subscriber that answers ${does} is called again ten seconds later`, async (t) => {
+    const { running, ledger } = await scenario(t);
+    ledger.does(() => does);
+    assert.equal((await running.dispatch(QUEUE, [message(1)])).explicitAcks.length, 1);
+    const row = await left(running);
+    assert.match(row.error, error);
+    assert.equal(row.attempt, 1);
+    assert.ok(Math.abs(row.due_at - Date.now() - 10_000) < 5_000, `due in ${row.due_at - Date.now()} ms`);
+
+    ledger.does(() => 200);
+    await running.makeDue();
+    await running.tick();
+    assert.deepEqual(await due(running), []);
+    const [first, again] = ledger.calls.map(({ headers }) => headers);
+    assert.equal(ledger.calls.length, 2);
+    assert.equal(again["jadpo-attempt"], "2");
+    assert.equal(again["jadpo-event-id"], first["jadpo-event-id"]);
+    assert.equal(again["idempotency-key"], first["idempotency-key"]);
+  });
+}
+
+test("Retry-After of a 429 is honoured", async (t) => {
+  const { running, ledger } = await scenario(t);
+  ledger.does(() => ({ status: 429, headers: { "retry-after": "120" } }));
+  await running.dispatch(QUEUE, [message(1)]);
+  const row = await left(running);
+  assert.ok(Math.abs(row.due_at - Date.now() - 120_000) < 5_000, `due in ${row.due_at - Date.now()} ms`);
+});
+
+test("a redirect is no delivery and is not followed with the body", async (t) => {
+  const { running, ledger } = await scenario(t);
+  ledger.does(() => ({ status: 302, headers: { location: ledger.url } }));
+  await running.dispatch(QUEUE, [message(1)]);
+  assert.match((await left(running)).error, /302/);
+  assert.equal(ledger.calls.length, 1);
+});
+
+test("a subscriber that hangs is given up after fifteen seconds and delays neither answers nor others", async (t) => {
+  const other = await second(t);
+  const { running, ledger } = await scenario(t, {
+    app: { subscribers: (url) => [`hangs: { on: StockMoved, call: "${url}" }`, `other: { on: StockMoved, call: "${other.url}" }`] },
+  });
+  ledger.does(() => "hang");
+  const started = Date.now();
+  assert.equal((await running.dispatch(QUEUE, [message(1)])).explicitAcks.length, 1);
+  assert.ok(Date.now() - started < 5_000, "the answer does not wait");
+  await until(() => other.calls.length === 1, { what: "the other is called" });
+  const row = await left(running);
+  assert.equal(row.subscriber, "hangs");
+  const took = Date.now() - started;
+  assert.ok(took > 14_000 && took < 25_000, `${took} ms`);
+});
+
+test("a subscriber that is done is not called again because another one failed", async (t) => {
+  const other = await second(t);
+  const { running, ledger } = await scenario(t, {
+    app: { subscribers: (url) => [`ledger: { on: StockMoved, call: "${url}" }`, `other: { on: StockMoved, call: "${other.url}" }`] },
+  });
+  ledger.does(() => 503);
+  await running.dispatch(QUEUE, [message(1)]);
+  assert.equal((await left(running)).subscriber, "ledger");
+  ledger.does(() => 200);
+  await running.makeDue();
+  await running.tick();
+  assert.deepEqual([ledger.calls.length, other.calls.length], [2, 1]);
+});
+
+test("a service subscriber is called through its binding, and again when it throws", async (t) => {
+  const text = `let calls = 0; export default { async fetch(request, env) {
+    if (++calls === 1) throw new Error("not yet");
+    console.log(JSON.stringify({ event: "reorder.got", method: request.method, name: request.headers.get("jadpo-event"),
+      attempt: request.headers.get("jadpo-attempt"), body: await request.json() }));
+    return new Response(null, { status: 204 });
+  } };`;
+  const { running } = await scenario(t, {
+    app: { subscribers: () => ['reorder: { on: StockMoved, service: "reorder-worker" }'] },
+    services: { "reorder-worker": text },
+  });
+  await running.dispatch(QUEUE, [message(1)]);
+  await left(running);
+  await running.makeDue();
+  await running.tick();
+  const [got] = running.entries("reorder.got");
+  assert.deepEqual([got.method, got.name, got.attempt, got.body], ["POST", "StockMoved", "2", movement(1)]);
+  assert.deepEqual(await due(running), []);
+});
+
+test("a subscriber with a secret gets a signature that the Standard Webhooks scheme verifies", async (t) => {
+  const secret = Buffer.from("a secret of twenty-four b").toString("base64");
+  const { running, ledger } = await scenario(t, {
+    app: { subscribers: (url) => [`ledger: { on: StockMoved, call: "${url}", secret: env("LEDGER_SECRET") }`] },
+    env: { LEDGER_SECRET: `whsec_${secret}` },
+  });
+  await running.dispatch(QUEUE, [message(1)]);
+  await until(() => ledger.calls.length === 1);
+  const [{ headers, body }] = ledger.calls;
+  const signed = `${headers["webhook-id"]}.${headers["webhook-timestamp"]}.${body}`;
+  const expected = createHmac("sha256", Buffer.from(secret, "base64")).update(signed).digest("base64");
+  assert.equal(headers["webhook-signature"], `v1,${expected}`);
+  assert.equal(headers["webhook-id"], headers["jadpo-event-id"]);
+});
+
+test("deliveries that do not fit into waitUntil's thirty seconds go on in invocations of their own", async (t) => {
+  const { running, ledger } = await scenario(t);
+  // Each call takes 4 s and a few run side by side, so 30 of them outlast the first invocation.
+  ledger.does(async () => {
+    await new Promise((resolve) => setTimeout(resolve, 4_000));
+    return 200;
+  });
+  await running.dispatch(QUEUE, Array.from({ length: 30 }, (_, index) => message(index + 1)));
+  await until(async () => (await due(running)).length === 0, { what: "all are delivered", limitMs: 90_000, everyMs: 500 });
+  assert.equal(ledger.calls.length, 30);
+  assert.ok(running.entries("delivery.ran").length > 1, "more than one invocation delivered");
+  assert.deepEqual(running.entries("deliveries.not_handed_on"), []);
+});
