@@ -125,3 +125,25 @@ test("a message that is retried comes back from the queue and is kept, with noth
   await until(() => ledger.calls.length === 1, { what: "it comes again after 10 s", limitMs: 25_000 });
   assert.deepEqual(JSON.parse(ledger.texts()[0]), movement(1));
 });
+
+test("a message whose retries are spent is moved to the dead-letter queue and parked from there", async (t) => {
+  const { running } = await scenario(t, { faults: true, maxRetries: 0 });
+  running.faults.d1Down();
+  await running.send(QUEUE, movement(1));
+  await until(() => running.entries("queue.retried").length === 1, { what: "it is retried" });
+  running.faults.d1Up();
+  const parked = await until(async () => (await running.query("SELECT * FROM jadpo_parked_messages"))[0], {
+    what: "it is parked",
+    limitMs: 25_000,
+  });
+  assert.deepEqual([parked.reason, parked.queue, parked.key], ["dead_lettered", DEAD, "mv-1"]);
+  assert.deepEqual(JSON.parse(parked.body), movement(1));
+});
+
+test("a D1 that never answers is given up after half a minute, and the messages are retried", async (t) => {
+  const { running } = await scenario(t, { faults: true });
+  running.faults.d1 = () => ({ silent: true });
+  const { outcome, explicitAcks, retryMessages } = await running.dispatch(QUEUE, batchOf(2));
+  assert.deepEqual([outcome, explicitAcks, retryMessages.length], ["ok", [], 2]);
+  assert.equal(running.entries("queue.retried")[0].code, "store_unavailable");
+});

@@ -96,3 +96,6 @@ fn number_of(number: f64) -> Value {
 fn count(meta: &JsValue, name: &str) -> u64 {
     js::get(meta, name).as_f64().unwrap_or_default() as u64
 }
+
+#[cfg(test)]
+mod tests;

@@ -108,8 +108,17 @@ macro_rules! link {
         // Runs when the instance starts, and again when it is started anew after a trap.
         #[$crate::__wasm_bindgen::prelude::wasm_bindgen(start, wasm_bindgen = $crate::__wasm_bindgen, private)]
         fn __jadpo_link() {
-            $($crate::__link($name, ::std::rc::Rc::new(|event| ::std::boxed::Box::pin($function(event))));)+
+            $crate::__link_here!($($name => $function),+);
         }
+    };
+}
+
+/// What [`link!`] does when the instance starts.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __link_here {
+    ($($name:literal => $function:path),+) => {
+        $($crate::__link($name, ::std::rc::Rc::new(|event| ::std::boxed::Box::pin($function(event))));)+
     };
 }
 
@@ -153,3 +162,6 @@ fn outcome(result: Option<Result<(), Failure>>) -> CallOutcome {
         None => CallOutcome::Unanswered("the function ended without a result".to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,10 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const ENTRY = readFileSync(join(dirname(fileURLToPath(import.meta.url)), "faulty-entry.js"), "utf8");
+const MODULES = ["faulty-entry.js", "memory-probe.js"].map((name) => ({
+  name,
+  text: readFileSync(join(dirname(fileURLToPath(import.meta.url)), name), "utf8"),
+}));
 
 /** What a test puts in the Worker's way. Nothing, at first. */
 export class Faults {
@@ -46,10 +49,10 @@ export class Faults {
 /** Miniflare's options of a Worker with the faulty entry before its own. */
 export function withFaults(worker, faults) {
   const [{ path: main }] = worker.modules;
-  const entry = { type: "ESModule", path: join(dirname(main), "faulty-entry.js"), contents: ENTRY };
+  const before = MODULES.map(({ name, text }) => ({ type: "ESModule", path: join(dirname(main), name), contents: text }));
   return {
     ...worker,
-    modules: [entry, ...worker.modules],
+    modules: [...before, ...worker.modules],
     serviceBindings: { ...worker.serviceBindings, JADPO_FAULTS: (request) => faults.answer(request) },
   };
 }

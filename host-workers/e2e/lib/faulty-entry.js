@@ -1,11 +1,17 @@
 // The entry of a Worker under test: the deployable's own, with a D1 binding and batches that fail when told to.
 // Bodies that no producer here can send are made here, from text: `made:deep:60000`, `made:json:TEXT`.
 
+import "./memory-probe.js";
 import Worker, { Deliveries as Continued } from "./index.js";
 
 export default class extends Worker {
   constructor(context, env) {
     super(context, faulty(env));
+  }
+
+  async fetch(request) {
+    if (new URL(request.url).pathname !== "/wasm-memory") return super.fetch(request);
+    return new Response(String(globalThis.jadpoMemory.buffer.byteLength));
   }
 
   async queue(batch) {

@@ -14,6 +14,7 @@ const SENDER = "jadpo-sender";
  * - `state`: a folder that keeps D1 beyond this run; without it everything is new and goes when it stops.
  * - `migrate`: whether the migrations are applied first; true if not said.
  * - `batchWaitS`: seconds that a queue waits to fill a batch, in place of the file's 5.
+ * - `maxRetries`: retries of a message, in place of the file's 30 (dead letters: 100).
  * - `faults`: whether a test may put faults between the Worker and its surroundings (`running.faults`).
  * - `program`: changes program.json's text before it starts.
  * - `onLog`: called with each line of the log, `{ level, message }`.
@@ -23,8 +24,9 @@ export async function start(folder, settings = {}) {
   const worker = await workerOptions(folder, settings.program);
   worker.bindings = { ...worker.bindings, ...settings.env };
   const queues = Object.keys(worker.queueConsumers ?? {});
-  if (settings.batchWaitS !== undefined) {
-    for (const queue of queues) worker.queueConsumers[queue].maxBatchTimeout = settings.batchWaitS;
+  for (const consumer of Object.values(worker.queueConsumers ?? {})) {
+    consumer.maxBatchTimeout = settings.batchWaitS ?? consumer.maxBatchTimeout;
+    consumer.maxRetries = settings.maxRetries ?? consumer.maxRetries;
   }
   const faults = settings.faults ? new Faults() : undefined;
   const logs = [];
