@@ -1,6 +1,7 @@
 //! `cargo xtask`: everything that this repository is built and checked with. One file or folder per command.
 
 mod build;
+mod demo;
 mod problem;
 mod run;
 mod setup;
@@ -28,6 +29,7 @@ struct Args {
 enum Command {
     Setup(setup::Args),
     Build(build::Args),
+    Demo(demo::Args),
     Test(test::Args),
 }
 
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
     let done = workspace::Workspace::find().and_then(|ws| match args.command {
         Command::Setup(args) => setup::command(&ws, &args),
         Command::Build(args) => build::command(&ws, &args),
+        Command::Demo(args) => demo::command(&ws, &args),
         Command::Test(args) => test::command(&ws, &args),
     });
     match done {

@@ -124,6 +124,32 @@ fn program_name(command: &Command) -> String {
     program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned()
 }
 
+/// How far something is, on a terminal; elsewhere nothing is shown.
+pub(crate) struct Bar(ProgressBar);
+
+impl Bar {
+    /// A bar that is not shown yet.
+    pub(crate) fn new() -> Self {
+        let bar = if std::io::stderr().is_terminal() { ProgressBar::new(0) } else { ProgressBar::hidden() };
+        if let Ok(style) = ProgressStyle::with_template("  {bar:30} {pos}/{len} {msg}") {
+            bar.set_style(style);
+        }
+        Self(bar)
+    }
+
+    /// Shows `done` of `all`.
+    pub(crate) fn show(&self, done: u64, all: u64, what: &'static str) {
+        self.0.set_length(all);
+        self.0.set_message(what);
+        self.0.set_position(done);
+    }
+
+    /// Takes it away until it is shown again.
+    pub(crate) fn hide(&self) {
+        self.0.suspend(|| ());
+    }
+}
+
 /// A step that is under way.
 struct Progress {
     /// Only on a terminal.

@@ -8,7 +8,6 @@ use crate::workspace::Workspace;
 use clap::ValueEnum;
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Checks everything: format and lints, native tests, Wasm tests, end-to-end tests in workerd.
@@ -104,7 +103,7 @@ fn lint(ws: &Workspace, tools: &Tools) -> Result<()> {
     let format = run::through(setup::native_cargo(ws).args(["fmt", "--all", "--check"]));
     let warnings = ["--", "--deny", "warnings"];
     let native = ["clippy", "--quiet", "--locked", "--all-targets"];
-    let native = run::through(with_worker(ws).args(native).args(warnings));
+    let native = run::through(build::with_worker(ws).args(native).args(warnings));
     let ours = ["--package", "jadpo-host-workers", "--package", "jadpo-example-audit", "--lib", "--tests"];
     let worker = ["clippy", "--quiet", "--locked"].into_iter().chain(ours).collect::<Vec<_>>();
     let worker = if tools.clippy_reads_wasm() {
@@ -118,18 +117,7 @@ fn lint(ws: &Workspace, tools: &Tools) -> Result<()> {
 }
 
 fn native(ws: &Workspace) -> Result<()> {
-    run::through(with_worker(ws).args(["test", "--locked", "--no-fail-fast"]))
-}
-
-/// cargo for a native build with the Worker inside, if one was built: the same for every part, so that none compiles
-/// again what another just did.
-fn with_worker(ws: &Workspace) -> Command {
-    let mut cargo = setup::native_cargo(ws);
-    let worker = ws.path("dist/worker");
-    if worker.join("worker.wasm").exists() {
-        cargo.env("JADPO_WORKER_DIR", ws.path("dist/worker"));
-    }
-    cargo
+    run::through(build::with_worker(ws).args(["test", "--locked", "--no-fail-fast"]))
 }
 
 fn wasm(ws: &Workspace, tools: &Tools) -> Result<()> {
@@ -139,14 +127,11 @@ fn wasm(ws: &Workspace, tools: &Tools) -> Result<()> {
 
 fn end_to_end(ws: &Workspace, tools: &Tools) -> Result<()> {
     let tests = end_to_end_files(ws)?;
-    let mut jadpo = with_worker(ws);
-    jadpo.args(["build", "--locked", "--package", "jadpo", "--bin", "jadpo"]);
-    run::step("the jadpo binary: cargo build", &mut jadpo, &tools.log("build-jadpo-debug"))?;
+    let jadpo = build::debug_binary(ws, tools)?;
     let example = build::worker::build_example(ws, tools)?;
     let mut node = tools.node(ws);
     node.arg("--test").args(tests).env("JADPO_WORKER_DIR", ws.path("dist/worker"));
-    node.env("JADPO_EXAMPLE_WORKER_DIR", example);
-    run::through(node.env("JADPO_BIN", ws.path("target/debug/jadpo")))
+    run::through(node.env("JADPO_EXAMPLE_WORKER_DIR", example).env("JADPO_BIN", jadpo))
 }
 
 /// The test files; none is a failure, for a check that finds nothing to do must not pass.

@@ -17,12 +17,14 @@ const SENDER = "jadpo-sender";
  * - `maxRetries`: retries of a message, in place of the file's 30 (dead letters: 100).
  * - `faults`: whether a test may put faults between the Worker and its surroundings (`running.faults`).
  * - `program`: changes program.json's text before it starts.
+ * - `outbound`: answers the Worker's requests to the network, in place of the network.
  * - `onLog`: called with each line of the log, `{ level, message }`.
  */
 export async function start(folder, settings = {}) {
   const state = settings.state ?? (await temporaryFolder("state"));
   const worker = await workerOptions(folder, settings.program);
   worker.bindings = { ...worker.bindings, ...settings.env };
+  if (settings.outbound) worker.outboundService = settings.outbound;
   const queues = Object.keys(worker.queueConsumers ?? {});
   for (const consumer of Object.values(worker.queueConsumers ?? {})) {
     consumer.maxBatchTimeout = settings.batchWaitS ?? consumer.maxBatchTimeout;

@@ -9,6 +9,8 @@ use crate::run;
 use crate::setup::{self, Tools};
 use crate::workspace::Workspace;
 use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
 
 /// Writes what is released to dist/: the Worker, the jadpo binary with that Worker inside, the test host, checksums.
 #[derive(clap::Args)]
@@ -50,6 +52,28 @@ fn binary(ws: &Workspace, tools: &Tools) -> Result<()> {
     fs::copy(ws.path("target/release").join(&name), ws.path("dist").join(&name))
         .map_err(|e| Problem::io("copying the jadpo binary to dist", &e))?;
     Ok(())
+}
+
+/// cargo for a native build with the Worker inside, if one was built: the same for every part, so that none compiles
+/// again what another just did.
+pub(crate) fn with_worker(ws: &Workspace) -> Command {
+    let mut cargo = setup::native_cargo(ws);
+    let worker = ws.path("dist/worker");
+    if worker.join("worker.wasm").exists() {
+        cargo.env("JADPO_WORKER_DIR", ws.path("dist/worker"));
+    }
+    cargo
+}
+
+/// Builds `jadpo` in debug, with dist/worker inside, and returns its path.
+///
+/// # Errors
+/// When it does not build.
+pub(crate) fn debug_binary(ws: &Workspace, tools: &Tools) -> Result<PathBuf> {
+    let mut cargo = with_worker(ws);
+    cargo.args(["build", "--locked", "--package", "jadpo", "--bin", "jadpo"]);
+    run::step("the jadpo binary: cargo build", &mut cargo, &tools.log("build-jadpo-debug"))?;
+    Ok(ws.path("target/debug").join(format!("jadpo{}", std::env::consts::EXE_SUFFIX)))
 }
 
 /// Compiler flags that replace this machine's paths with fixed ones.

@@ -1,0 +1,186 @@
+//! `cargo xtask demo`: an app in workerd, messages sent to it, and what became of each.
+
+mod report;
+
+use crate::build;
+use crate::problem::{Problem, Result};
+use crate::run;
+use crate::setup::{self, Tools};
+use crate::workspace::Workspace;
+use report::Report;
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const SAMPLE_APP: &str = "host-test/apps/warehouse/app.jadpo";
+const SAMPLE_MESSAGES: &str = "host-test/apps/warehouse/messages.ndjson";
+
+/// Runs an app in workerd, with D1 and its queues, sends it messages, and shows what became of each.
+///
+/// Without options it runs the warehouse app with a sample in which everything happens that can happen to a message.
+#[derive(clap::Args)]
+#[command(after_help = "A line of the messages' file is {\"queue\": …, \"content_type\": \"json|text|bytes|v8\", \
+    \"body\": …}, or \"body_base64\" in place of \"body\". Subscribers that listen on this machine are called; others \
+    are stood in for and answer 200. Waits between attempts are not waited for: time is played forward. With --json \
+    the last line of the output is one object.")]
+pub(crate) struct Args {
+    /// The app file.
+    #[arg(long, value_name = "PATH")]
+    app: Option<PathBuf>,
+    /// Messages to send, one JSON object a line.
+    #[arg(long, value_name = "FILE")]
+    messages: Option<PathBuf>,
+    /// Which of the app's deployables; the first one for Workers if not said.
+    #[arg(long, value_name = "NAME")]
+    deployable: Option<String>,
+    /// A Worker with functions of your own linked in, as `jadpo build` takes it.
+    #[arg(long, value_name = "DIR")]
+    worker: Option<PathBuf>,
+    /// Print one JSON object at the end in place of tables.
+    #[arg(long)]
+    json: bool,
+    /// Keep the Worker up afterwards, and say at which addresses, until Ctrl-C.
+    #[arg(long)]
+    serve: bool,
+    /// Seconds that messages, and then deliveries, may take before the demo gives up.
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    limit: u32,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// When something is missing and cannot be got, the app or the messages are wrong, or the app was not done in time.
+pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
+    let sample = args.app.is_none() && args.messages.is_none();
+    let app = given_or(args.app.as_deref(), ws, SAMPLE_APP)?;
+    let messages = match (&args.messages, sample) {
+        (Some(path), _) => Some(existing(path)?),
+        (None, true) => Some(ws.path(SAMPLE_MESSAGES)),
+        (None, false) if args.serve => None,
+        (None, false) => {
+            return Err(Problem::usage("an app of your own needs messages of its own")
+                .help("add --messages FILE.ndjson, or --serve to send them yourself"));
+        }
+    };
+    let tools = setup::ready(ws)?;
+    let folder = deployable(ws, &tools, &app, args)?;
+    let mut node = tools.node(ws);
+    node.arg(ws.path("host-workers/e2e/demo.mjs")).arg("--folder").arg(&folder);
+    node.arg("--limit-s").arg(args.limit.to_string());
+    if let Some(messages) = messages {
+        node.arg("--messages").arg(messages);
+    }
+    for (given, flag) in [(sample, "--sample"), (args.serve, "--serve")] {
+        if given {
+            node.arg(flag);
+        }
+    }
+    let outcome = watch(node, args);
+    // Only what this run wrote; a folder that cannot be removed is no reason to fail.
+    let _ = folder.parent().map(std::fs::remove_dir_all);
+    outcome
+}
+
+/// Builds the Worker and `jadpo`, and has that write the deployable's folder.
+fn deployable(ws: &Workspace, tools: &Tools, app: &Path, args: &Args) -> Result<PathBuf> {
+    build::worker::build(ws, tools)?;
+    let jadpo = build::debug_binary(ws, tools)?;
+    let out = std::env::temp_dir().join(format!("jadpo-demo-{}", std::process::id()));
+    let mut command = run::command(&jadpo);
+    command.arg("build").arg(app).arg("--json").arg("--out").arg(&out);
+    if let Some(name) = &args.deployable {
+        command.arg("--deployable").arg(name);
+    }
+    if let Some(worker) = &args.worker {
+        command.arg("--worker").arg(worker);
+    }
+    let output = command.stderr(Stdio::inherit()).output();
+    let output = output.map_err(|e| Problem::io(format!("starting {}", jadpo.display()), &e))?;
+    if !output.status.success() {
+        return Err(build_problem(&jadpo, app));
+    }
+    let built: Value = serde_json::from_slice(&output.stdout)
+        .map_err(|e| Problem::new(format!("`jadpo build --json` printed what is no JSON: {e}")))?;
+    let workers = |d: &&Value| d.get("target").and_then(Value::as_str) == Some("workers");
+    let folder = built.get("deployables").and_then(Value::as_array).into_iter().flatten().find(workers);
+    folder.and_then(|d| d.get("folder").and_then(Value::as_str)).map(PathBuf::from).ok_or_else(|| {
+        Problem::usage(format!("{} has no deployable for Workers that was asked for", app.display()))
+            .help("add one: edge: { target: Target.workers, triggers: [Trigger.subscribers, Trigger.tick] }")
+    })
+}
+
+/// Shows an app's problems as `jadpo check` does.
+fn build_problem(jadpo: &Path, app: &Path) -> Problem {
+    let _ = run::through(run::command(jadpo).arg("check").arg(app));
+    Problem::usage(format!("{} was not built", app.display())).help("mend what is said above and run this again")
+}
+
+/// Runs the demo's process and shows what it says.
+fn watch(mut node: Command, args: &Args) -> Result<()> {
+    let io = |e: &std::io::Error| Problem::io("running the demo in node", e);
+    let mut child = node.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(|e| io(&e))?;
+    let lines = child.stdout.take().map(BufReader::new);
+    let mut outcome = Err(Problem::new("the demo ended without a report").help("look at what it printed above"));
+    let progress = run::Bar::new();
+    for line in lines.into_iter().flat_map(BufRead::lines) {
+        let line = line.map_err(|e| io(&e))?;
+        let Ok(said) = serde_json::from_str::<Value>(&line) else {
+            anstream::eprintln!("{line}");
+            continue;
+        };
+        if let Some(text) = said.get("say").and_then(Value::as_str) {
+            progress.hide();
+            run::say(&format!("- {text}"));
+        } else if let Some(now) = said.get("progress") {
+            let number = |key| now.get(key).and_then(Value::as_u64).unwrap_or_default();
+            progress.show(number("settled"), number("of"), "messages settled");
+        } else if let Some(report) = said.get("report") {
+            progress.hide();
+            outcome = show(report, args);
+        } else if let Some(serving) = said.get("serving") {
+            report::show_serving(serving);
+        } else if let Some(what) = said.get("problem").and_then(Value::as_str) {
+            progress.hide();
+            outcome = Err(problem(what, &said));
+        }
+    }
+    child.wait().map_err(|e| io(&e))?;
+    outcome
+}
+
+fn show(report: &Value, args: &Args) -> Result<()> {
+    let parsed: Report = serde_json::from_value(report.clone())
+        .map_err(|e| Problem::new(format!("the demo's report cannot be read: {e}")))?;
+    if args.json {
+        anstream::println!("{report}");
+    } else {
+        report::show(&parsed);
+    }
+    if parsed.idle {
+        return Ok(());
+    }
+    for line in &parsed.trouble {
+        anstream::eprintln!("  | {line}");
+    }
+    Err(Problem::new(format!("the app was not done within {} s", args.limit))
+        .help("the Worker's own words are above; --limit gives it more time"))
+}
+
+fn problem(what: &str, said: &Value) -> Problem {
+    let usage = said.get("exit").and_then(Value::as_u64) == Some(2);
+    let problem = if usage { Problem::usage(what) } else { Problem::new(what) };
+    problem.help(said.get("help").and_then(Value::as_str).unwrap_or("look at what was said above"))
+}
+
+fn given_or(given: Option<&Path>, ws: &Workspace, sample: &str) -> Result<PathBuf> {
+    given.map_or_else(|| Ok(ws.path(sample)), existing)
+}
+
+fn existing(path: &Path) -> Result<PathBuf> {
+    if path.is_file() {
+        return std::path::absolute(path).map_err(|e| Problem::io(format!("finding {}", path.display()), &e));
+    }
+    Err(Problem::usage(format!("there is no file {}", path.display())).help("give the path of a file that exists"))
+}
