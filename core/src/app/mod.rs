@@ -121,14 +121,23 @@ fn read(source: &str, deployable: Option<&str>, findings: &mut Findings) -> Opti
     app.map(|_| program)
 }
 
+/// What an app is called whose file does not say.
+const UNNAMED_APP: &str = "app";
+
 fn app(reading: &mut Reading<'_>, file: &Block) -> Option<String> {
     let key = Key { area: Area::App, name: "app" };
     let Some(entry) = file.entry("app") else {
-        if !file.damaged {
-            let said = reading.findings.problem(Code::AppKeyMissing, Span::default(), "the file does not name its app");
-            said.help("start it with a line like `app: \"warehouse\"`");
+        let help = "start it with a line like `app: \"warehouse\"`";
+        if file.entries.is_empty() {
+            if !file.damaged {
+                reading.findings.problem(Code::AppKeyMissing, Span::default(), "the file is empty").help(help);
+            }
+            return None;
         }
-        return None;
+        // The driver's own documentation begins with a file that holds nothing but connections.
+        let message = format!("the file does not name its app, so it is called `{UNNAMED_APP}`");
+        reading.findings.note(Code::AppKeyMissing, Span::default(), message, Some(help.to_owned()));
+        return Some(UNNAMED_APP.to_owned());
     };
     let rule = "an app's name has lowercase letters, digits and dashes, and at most 63 of them";
     reading.formed(key, &entry.value, "app name", forms::label, rule).map(|(text, ())| text.text.to_owned())

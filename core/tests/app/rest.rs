@@ -7,7 +7,7 @@ fn an_app_has_a_name_of_its_form() {
     check(
         "",
         expect![[r#"
-        1:1-1 app.key_missing: the file does not name its app
+        1:1-1 app.key_missing: the file is empty
             start it with a line like `app: "warehouse"`
     "#]],
     );
