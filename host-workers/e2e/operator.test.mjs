@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { dirname } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { QUEUE, TOKEN, movement, warehouse } from "./lib/apps.mjs";
@@ -52,7 +53,9 @@ test("a message parked by an old build becomes an event at the next tick of a bu
 
   const event = "{ sku: Text, quantity: Text, moved_at: Instant, note: Text? }";
   const subscribers = [`ledger: { on: StockMoved, call: "${old.ledger.url}" }`];
-  const next = await start(await build(warehouse({ event, subscribers })), { env, state, batchWaitS: 0 });
+  const folder = await build(warehouse({ event, subscribers }));
+  t.after(() => removeFolder(dirname(folder)));
+  const next = await start(folder, { env, state, batchWaitS: 0 });
   t.after(() => next.stop());
   assert.equal((await retry(next, { ids: ["p1"] })).status, 200);
   await next.tick();

@@ -134,3 +134,26 @@ test("a healthy Worker says so, and has nothing else to say", async (t) => {
   assert.equal((await running.fetch("/")).status, 404);
   assert.equal((await running.fetch("/.jadpo/deliveries")).status, 404);
 });
+
+for (const queue of ["orders-eu-1", "queue"]) {
+  test(`a queue named ${queue} is received under its own name`, async (t) => {
+    const { running, ledger } = await scenario(t, { app: { queue } });
+    await running.send(queue, movement(1));
+    await running.send(`${queue}-dead`, movement(2));
+    await until(() => ledger.calls.length === 1, { what: "the ledger is called" });
+    await until(() => running.entries("queue.received").length === 2, { what: "both queues are received" });
+    const [parked] = await running.query("SELECT queue, reason FROM jadpo_parked_messages");
+    assert.deepEqual(parked, { queue: `${queue}-dead`, reason: "dead_lettered" });
+  });
+}
+
+test("a text, a JSON string and a JSON object with the same letters are each stored as they reached the Worker", async (t) => {
+  const { running } = await scenario(t, { app: { event: "Json", id: null } });
+  const letters = '{"a":1}';
+  await running.send(QUEUE, letters, "text");
+  await running.send(QUEUE, JSON.stringify(letters), "text");
+  await running.send(QUEUE, JSON.parse(letters), "json");
+  const stored = () => running.query("SELECT body FROM jadpo_events ORDER BY seq");
+  const rows = await until(async () => (await stored()).length === 3 && stored(), { what: "three are kept" });
+  assert.deepEqual(rows.map(({ body }) => body), [letters, JSON.stringify(letters), letters]);
+});

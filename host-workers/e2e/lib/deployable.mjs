@@ -20,7 +20,8 @@ export function removeFolder(folder) {
 }
 
 /**
- * Builds an app's text with the `jadpo` of `JADPO_BIN` and gives the deployable's folder. The Worker is the one in the
+ * Builds an app's text with the `jadpo` of `JADPO_BIN` and gives the deployable's folder, in a temporary folder of
+ * its own. The Worker is the one in the
  * folder `worker`, else in `JADPO_WORKER_DIR`, else the one inside the binary.
  */
 export async function build(appText, { deployable = "edge", worker = process.env.JADPO_WORKER_DIR } = {}) {
@@ -29,14 +30,13 @@ export async function build(appText, { deployable = "edge", worker = process.env
   const folder = await temporaryFolder("app");
   const app = join(folder, "app.jadpo");
   await writeFile(app, appText);
-  const out = join(folder, "out");
-  const args = ["build", app, "--deployable", deployable, "--out", out, ...(worker ? ["--worker", worker] : [])];
+  const args = ["build", app, "--deployable", deployable, "--out", folder, ...(worker ? ["--worker", worker] : [])];
   try {
     await run(jadpo, args);
   } catch (error) {
     throw new Error(`jadpo ${args.join(" ")} failed:\n${error.stderr || error.message}`);
   }
-  return join(out, deployable);
+  return join(folder, deployable);
 }
 
 /**

@@ -1,7 +1,8 @@
 // What most tests begin with: the app, its ledger, and workerd.
 
+import { dirname } from "node:path";
 import { warehouse } from "./apps.mjs";
-import { build } from "./deployable.mjs";
+import { build, removeFolder } from "./deployable.mjs";
 import { subscriber } from "./subscriber.mjs";
 import { start } from "./workerd.mjs";
 
@@ -15,6 +16,7 @@ export async function scenario(test, { app = {}, ...settings } = {}) {
   const lines = app.subscribers ?? ((url) => [`ledger: { on: StockMoved, call: "${url}" }`]);
   const subscribers = lines(ledger.url);
   const folder = await build(warehouse({ ...app, subscribers }), { worker: settings.worker });
+  test.after(() => removeFolder(dirname(folder)));
   const running = await start(folder, { batchWaitS: 0, ...settings });
   test.after(() => running.stop());
   return { running, ledger, folder };
