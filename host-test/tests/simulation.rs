@@ -259,10 +259,15 @@ impl World {
         self.calls_checked = calls.len();
     }
 
-    /// A delivery that is gone stays gone.
+    /// A delivery that is gone stays gone, and only one whose attempts are spent has failed.
     fn check_deliveries(&mut self) {
+        let deliveries = self.app.deliveries();
+        for delivery in deliveries.iter().filter(|delivery| delivery.state == DeliveryState::Failed) {
+            assert_eq!(delivery.attempt, delivery.attempt_max, "{delivery:?}");
+            assert!(delivery.error.is_some(), "{delivery:?}");
+        }
         let open: BTreeSet<Delivery> =
-            self.app.deliveries().into_iter().map(|delivery| (delivery.seq, delivery.subscriber)).collect();
+            deliveries.into_iter().map(|delivery| (delivery.seq, delivery.subscriber)).collect();
         for delivery in &open {
             assert!(!self.done.contains(delivery), "{delivery:?} was done and is back");
         }

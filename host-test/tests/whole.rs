@@ -4,7 +4,7 @@
 mod common;
 
 use common::{NOTES, STOCK, app, movement};
-use jadpo_host_test::{DeliveryState, Reply, StoreFault, TestApp, TestHost, json, text};
+use jadpo_host_test::{DeliveryState, Reply, StoreFault, TestApp, TestHost, bytes, json, text};
 
 #[test]
 fn a_good_batch_of_ten_takes_one_round_trip_to_be_kept_and_four_rows_a_message_in_all() {
@@ -175,4 +175,35 @@ fn an_app_runs_on_a_file_and_goes_on_from_it() {
         assert_eq!(app.events().len(), events);
     }
     std::fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn a_subscriber_gets_exactly_the_bytes_that_were_sent() {
+    let source = common::PROGRAM
+        .replace(r#"{"on": "Noted", "target": {"run": "audit"}}"#, r#"{"on": "Dropped", "target": {"run": "audit"}}"#);
+    let sent: [&[u8]; 5] = [
+        &[0x00, 0x80, 0xff],
+        b"",
+        b"\xef\xbb\xbf{}",
+        "a\0\u{1f469}\u{200d}\u{1f680} e\u{301} \u{2028}".as_bytes(),
+        &[0; 1_000],
+    ];
+    for (place, body) in sent.into_iter().enumerate() {
+        let app = TestApp::of(&source);
+        app.host.link("audit", |_| Ok(()));
+        app.send("blobs", bytes(body));
+        app.run_until_idle();
+        let calls = app.host.calls_to("audit");
+        assert_eq!((calls.len(), calls[0].call.body.as_slice()), (1, body), "body {place}");
+    }
+}
+
+#[test]
+fn a_text_reaches_the_subscriber_as_it_was_written() {
+    let app = app();
+    app.host.link("audit", |_| Ok(()));
+    let body = "\u{feff} {\"\u{1f1e9}\u{1f1ea}\" : \"e\u{301}\u{e9}\u{2028}\u{fdd0}\\u2029\\/\",\r\n\"n\":1.10e+2, \"n\":12345678901234567890 }\t";
+    app.send(NOTES, text(body));
+    app.run_until_idle();
+    assert_eq!(app.host.calls_to("audit")[0].body_text(), body);
 }
