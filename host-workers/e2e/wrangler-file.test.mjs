@@ -82,11 +82,11 @@ for (const deployable of ["edge", "clock", "front_door"]) {
     assertSilent(result);
     assert.match(result.said, /env\.DB \(warehouse\)/);
 
-    const uploaded = await readdir(out);
-    const program = uploaded.find((name) => name.endsWith("program.json"));
-    assert.ok(program, `program.json is uploaded as a module of its own: ${uploaded}`);
-    assert.equal(await readFile(join(out, program), "utf8"), await readFile(join(folder, "program.json"), "utf8"));
-    assert.ok(uploaded.some((name) => name.endsWith(".wasm")), "and so is the Wasm");
+    const uploaded = (await readdir(out)).filter((name) => name !== "README.md").sort();
+    assert.deepEqual(uploaded, ["index.js", "program.json", "worker.js", "worker.wasm"]);
+    for (const name of uploaded.slice(1)) {
+      assert.deepEqual(await readFile(join(out, name)), await readFile(join(folder, name)), `${name} goes up as it is`);
+    }
   });
 
   test(`Wrangler's own schema takes the file of ${deployable}`, async (t) => {
@@ -145,13 +145,21 @@ test("what these checks must catch, they catch", async (t) => {
   const warned = await wrangler(t, folder, ["deploy", "--dry-run"]);
   assert.throws(() => assertSilent(warned), /queue_consumers|did not match|doesNotMatch|must not match/i);
 
-  // Without the double star in its glob, the rule would match nothing and the program be bundled as an object.
-  const rules = [{ ...config.rules[0], globs: ["program.json"] }];
-  await writeFile(file, JSON.stringify({ ...config, rules }));
+  await writeFile(file, JSON.stringify({ ...config, rules: config.rules.slice(0, 2) }));
   const out = join(folder, "dry-run");
-  await mkdir(out);
+  await wrangler(t, folder, ["deploy", "--dry-run", "--outdir", out]);
+  assert.ok(!(await readdir(out)).includes("program.json"), "it takes the rule to upload the program");
+});
+
+test("what else lies in the folder is not uploaded", async (t) => {
+  const { folder } = await built(t, "edge");
+  const out = join(folder, "dry-run");
+  await mkdir(join(folder, "node_modules/other"), { recursive: true });
+  for (const name of ["node_modules/other/index.js", "node_modules/other/other.wasm", "wrangler.json.changed"]) {
+    await writeFile(join(folder, name), "");
+  }
   assertSilent(await wrangler(t, folder, ["deploy", "--dry-run", "--outdir", out]));
-  assert.ok(!(await readdir(out)).some((name) => name.endsWith("program.json")));
+  assert.deepEqual((await readdir(out)).length, 5, "four modules and Wrangler's own note");
 });
 
 let compiled;

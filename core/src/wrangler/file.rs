@@ -22,7 +22,9 @@ pub struct WranglerFile {
     pub preview_urls: bool,
     /// Whether a deploy leaves variables that were set in the dashboard as they are.
     pub keep_vars: bool,
-    /// How files that are imported become modules.
+    /// Whether the files are uploaded as they are.
+    pub no_bundle: bool,
+    /// Which files become modules, and of what kind.
     pub rules: Vec<Rule>,
     /// The store.
     pub d1_databases: Vec<D1Database>,
@@ -53,7 +55,7 @@ impl WranglerFile {
 /// Files that match one of the globs are modules of this kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Rule {
-    /// `Text`: the file's text is the module's default export.
+    /// `ESModule`, `CompiledWasm`, or `Text`, whose default export is the file's text.
     #[serde(rename = "type")]
     pub kind: &'static str,
     /// Which files.

@@ -26,6 +26,9 @@ pub const BATCH_WAIT_S: u32 = 5;
 pub const RETRIES_MAX: u32 = 30;
 /// Retries of a dead letter: Cloudflare's most, since nothing comes after them.
 pub const DEAD_LETTER_RETRIES_MAX: u32 = 100;
+/// What is uploaded, file by file as it was built: a bundler would find fault with the generated script, and what was
+/// tested is what runs. A single star does not reach into folders, so nothing of `node_modules` comes along.
+const MODULES: [(&str, &str); 3] = [("ESModule", "*.js"), ("CompiledWasm", "*.wasm"), ("Text", "program.json")];
 /// How often the tick runs on Workers: every minute.
 pub const TICK_CRON: &str = "* * * * *";
 /// A Worker's name has at most this many characters where it is part of a host name.
@@ -151,8 +154,8 @@ pub fn wrangler_file(program: &Program, deployable: &str) -> Result<WranglerFile
         workers_dev: has(spec, Trigger::Http),
         preview_urls: false,
         keep_vars: true,
-        // The double star matters: a plain name matches nothing, and program.json would become an object.
-        rules: vec![Rule { kind: "Text", globs: vec!["**/program.json"], fallthrough: false }],
+        no_bundle: true,
+        rules: MODULES.iter().map(|(kind, glob)| Rule { kind, globs: vec![glob], fallthrough: false }).collect(),
         d1_databases: vec![D1Database {
             binding: bindings::STORE,
             database_name: program.app.clone(),

@@ -18,10 +18,9 @@ pub(crate) struct Args {
     /// Build only this deployable
     #[arg(long, value_name = "NAME")]
     deployable: Option<String>,
-    /// Where the folders go, one per deployable; with --deployable, that one's own folder
-    /// [default: build, or build/NAME]
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
+    /// Where the folders go, one per deployable and named like it
+    #[arg(long, value_name = "DIR", default_value = "build")]
+    out: PathBuf,
     /// A Worker of your own, as built from a host crate with linked functions
     #[arg(long, value_name = "DIR")]
     worker: Option<PathBuf>,
@@ -39,7 +38,8 @@ pub(crate) fn run(args: &Args) -> Exit {
     let built = worker(args.worker.as_deref())
         .and_then(|worker| build::folders(&program, args.deployable.as_deref(), worker.as_ref()))
         .and_then(|folders| {
-            let placed: Vec<_> = folders.into_iter().map(|folder| (place(args, &folder), folder)).collect();
+            let placed: Vec<_> =
+                folders.into_iter().map(|folder| (args.out.join(&folder.deployable), folder)).collect();
             Ok((build::write(&placed)?, placed))
         });
     match built {
@@ -48,14 +48,6 @@ pub(crate) fn run(args: &Args) -> Exit {
         Err(error) => return failed(&error, args.json),
     }
     Exit::Done
-}
-
-fn place(args: &Args, folder: &Folder) -> PathBuf {
-    match &args.out {
-        Some(out) if args.deployable.is_some() => out.clone(),
-        Some(out) => out.join(&folder.deployable),
-        None => Path::new("build").join(&folder.deployable),
-    }
 }
 
 fn worker(dir: Option<&Path>) -> Result<Option<Worker>, BuildError> {

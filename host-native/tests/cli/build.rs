@@ -41,13 +41,14 @@ fn every_deployable_gets_a_folder_below_build_and_the_next_steps_are_told() {
 }
 
 #[test]
-fn one_deployable_goes_into_the_very_folder_that_is_named_and_builds_to_the_same_bytes_from_its_program() {
+fn one_deployable_alone_builds_to_the_same_bytes_from_its_own_program() {
     let dir = folder(&good());
     let args = ["build", "--worker", "worker", "--deployable", "edge", "--json", "--out"];
     let built = json(&jadpo(dir.path(), &[&args[..], &["one"]].concat()));
-    assert!(is_there(dir.path(), "one/wrangler.json"));
+    assert!(is_there(dir.path(), "one/edge/wrangler.json"));
     assert_eq!(built["deployables"][0]["name"], "edge");
-    fs::copy(dir.path().join("one/program.json"), dir.path().join("app.json")).unwrap();
+    assert!(!is_there(dir.path(), "one/server"));
+    fs::copy(dir.path().join("one/edge/program.json"), dir.path().join("app.json")).unwrap();
     let again = json(&jadpo(
         dir.path(),
         &["build", "app.json", "--worker", "worker", "--deployable", "edge", "--out", "two", "--json"],
