@@ -77,6 +77,9 @@ pub enum CallOutcome {
     },
     /// There was none: the reason in words (refused, closed, timed out, not linked).
     Unanswered(String),
+    /// Nothing was sent, whoever the subscriber is: the host may make no calls any more for now (a Worker's
+    /// invocation has so many). The reason in words.
+    NotSent(String),
 }
 
 /// A line of the log: an event's name and its fields, never a body.

@@ -13,6 +13,8 @@ pub enum Reply {
     Status(u16),
     /// Answers with this HTTP status and a `Retry-After` header.
     RetryAfter(u16, String),
+    /// Is never reached: the host may make no calls any more.
+    NotSent,
     /// Never answers.
     Hangs,
     /// Closes the connection without an answer.
@@ -115,6 +117,7 @@ impl Reply {
             Self::RetryAfter(status, after) => {
                 CallOutcome::Answered { status: *status, retry_after: Some(after.clone()) }
             }
+            Self::NotSent => CallOutcome::NotSent("Too many subrequests.".into()),
             Self::Hangs => CallOutcome::Unanswered("no answer in time".into()),
             Self::Closes => CallOutcome::Unanswered("the connection was closed before an answer".into()),
             Self::Error(text) => CallOutcome::Unanswered(text.clone()),

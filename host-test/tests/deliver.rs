@@ -275,6 +275,26 @@ fn what_cannot_end_in_time_is_released_with_its_attempt() {
 }
 
 #[test]
+fn a_host_that_may_make_no_more_calls_gives_the_rest_back_without_using_an_attempt() {
+    let host = TestHost::migrated();
+    let app = app(&["ledger"]);
+    let mut calls_left = 12;
+    host.subscriber("ledger").takes_ms(100).answers_by(move |_| {
+        calls_left -= 1;
+        if calls_left < 0 { Reply::NotSent } else { Reply::Status(200) }
+    });
+    receive_good(&host, &app, 60);
+    host.advance_ms(CLAIM_MS);
+    let delivered = deliver_what_is_due(&host, &app);
+    assert_eq!((delivered.done, delivered.waiting, delivered.more_due), (12, 0, true));
+    assert_eq!(rows(&host, "jadpo_deliveries WHERE claim IS NULL"), i64::from(delivered.released));
+    assert_eq!(rows(&host, "jadpo_deliveries WHERE attempt > 1"), 0, "as before the claim");
+    host.subscriber("ledger").recovers();
+    host.advance_ms(CLAIM_MS);
+    assert_eq!(deliver_what_is_due(&host, &app).done, 48);
+}
+
+#[test]
 fn a_store_that_fails_once_is_asked_again() {
     for fault in [StoreFault::Down, StoreFault::BeforeCommit, StoreFault::AfterCommit] {
         let host = TestHost::migrated();

@@ -35,11 +35,16 @@ async fn post(fetcher: &JsValue, url: &str, call: &Call) -> CallOutcome {
     let headers = js::pairs(call.headers.iter().map(|(name, value)| (*name, value.as_str())));
     match js::post(fetcher, url, &headers, &call.body, f64::from(call.timeout_ms)).await {
         Ok(answer) => answered(&answer.unchecked_into()),
-        Err(error) => CallOutcome::Unanswered(js::words(&error)),
+        Err(error) => unanswered(js::words(&error)),
     }
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an HTTP status has three digits")]
+/// An invocation may make so many requests; past that none leaves it, whomever it is for.
+fn unanswered(why: String) -> CallOutcome {
+    if why.contains("Too many subrequests") { CallOutcome::NotSent(why) } else { CallOutcome::Unanswered(why) }
+}
+
 fn answered(answer: &Array) -> CallOutcome {
     let status = answer.get(0).as_f64().unwrap_or_default() as u16;
     CallOutcome::Answered { status, retry_after: answer.get(1).as_string() }

@@ -31,6 +31,8 @@ pub(super) struct Run<'a, H> {
     called: Vec<String>,
     /// Ended and not written.
     ended: Vec<Settlement>,
+    /// Whether the host makes no more calls.
+    no_more_calls: bool,
     /// Whether a claim may find more.
     claim_more: bool,
     /// Whether a write is under way: one at a time.
@@ -82,6 +84,7 @@ impl<'a, H: Host> Run<'a, H> {
             queued: claimed.into(),
             called: Vec::new(),
             ended: Vec::new(),
+            no_more_calls: false,
             claim_more,
             writing: false,
             write_failed: false,
@@ -126,7 +129,7 @@ impl<'a, H: Host> Run<'a, H> {
             let calls_of = |claimed: &Claimed| self.called.iter().filter(|name| **name == claimed.subscriber).count();
             let (index, _) = self.queued.iter().enumerate().min_by_key(|(_, claimed)| calls_of(claimed))?;
             let claimed = self.queued.remove(index)?;
-            if self.has_time_until(self.stop_at_ms.saturating_sub(SETTLE_MARGIN_MS).min(claimed.due_at_ms)) {
+            if self.can_call_until(self.stop_at_ms.saturating_sub(SETTLE_MARGIN_MS).min(claimed.due_at_ms)) {
                 self.called.push(claimed.subscriber.clone());
                 return Some(claimed);
             }
@@ -142,7 +145,7 @@ impl<'a, H: Host> Run<'a, H> {
         }
         let claims = self.claim_more
             && self.queued.len() < CALLS_MAX
-            && self.has_time_until(self.stop_at_ms.saturating_sub(SETTLE_MARGIN_MS));
+            && self.can_call_until(self.stop_at_ms.saturating_sub(SETTLE_MARGIN_MS));
         let nothing_to_wait_for =
             self.window == Window::Over || self.called.is_empty() || self.ended.len() >= SETTLE_ROWS;
         if !claims && (self.ended.is_empty() || !nothing_to_wait_for) {
@@ -158,9 +161,9 @@ impl<'a, H: Host> Run<'a, H> {
         Some(Work::Write { settlements: std::mem::take(&mut self.ended), claim })
     }
 
-    /// Whether a call that starts now has ended by then, however it ends.
-    fn has_time_until(&self, end_ms: i64) -> bool {
-        self.host.now_ms().saturating_add(i64::from(CALL_TIMEOUT_MS)) <= end_ms
+    /// Whether a call may start now and will have ended by then, however it ends.
+    fn can_call_until(&self, end_ms: i64) -> bool {
+        !self.no_more_calls && self.host.now_ms().saturating_add(i64::from(CALL_TIMEOUT_MS)) <= end_ms
     }
 
     fn take(&mut self, step: Step) {
@@ -187,6 +190,10 @@ impl<'a, H: Host> Run<'a, H> {
         }
         let how = match verdict {
             Verdict::Done => How::Done,
+            Verdict::NotTried => {
+                self.no_more_calls = true;
+                How::Released
+            }
             Verdict::Waiting { due_at_ms, error } => {
                 let mut fields = fields(claimed.event.seq, &claimed.subscriber, claimed.attempt, &error);
                 fields.insert(1, ("event_name", claimed.event.name.clone().into()));

@@ -19,6 +19,8 @@ const ERROR_CHARS_MAX: usize = 500;
 pub(super) enum Verdict {
     /// The subscriber has it.
     Done,
+    /// It was not tried, and neither will be any other by this run.
+    NotTried,
     /// It is tried again.
     Waiting {
         /// When, in milliseconds since 1970.
@@ -49,6 +51,7 @@ pub(super) fn judge(outcome: &CallOutcome, attempt: u32, attempt_max: u32, now_m
             };
             retry(format!("answered {status}{more}"), asked_s.unwrap_or(0), attempt, attempt_max, now_ms)
         }
+        CallOutcome::NotSent(_) => Verdict::NotTried,
         CallOutcome::Unanswered(why) => retry(bounded(why), 0, attempt, attempt_max, now_ms),
     }
 }
