@@ -1,5 +1,6 @@
 //! `cargo xtask`: everything that this repository is built and checked with. One file or folder per command.
 
+mod bench;
 mod build;
 mod demo;
 mod problem;
@@ -30,6 +31,7 @@ enum Command {
     Setup(setup::Args),
     Build(build::Args),
     Demo(demo::Args),
+    Bench(bench::Args),
     Test(test::Args),
 }
 
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
     let done = workspace::Workspace::find().and_then(|ws| match args.command {
         Command::Setup(args) => setup::command(&ws, &args),
         Command::Build(args) => build::command(&ws, &args),
+        Command::Bench(args) => bench::command(&ws, &args),
         Command::Demo(args) => demo::command(&ws, &args),
         Command::Test(args) => test::command(&ws, &args),
     });

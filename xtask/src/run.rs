@@ -2,11 +2,12 @@
 
 use crate::problem::{Problem, Result};
 use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::Value;
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, IsTerminal, Write};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How many of the last lines of a failed program are shown beside the log's path.
@@ -66,6 +67,29 @@ pub(crate) fn through(command: &mut Command) -> Result<()> {
     if status.success() { Ok(()) } else { Err(Problem::new(format!("{name} ended with {status}"))) }
 }
 
+/// Runs a program that says something in JSON, an object a line, and hands each to `each`. Other lines are shown.
+///
+/// # Errors
+/// When the program is missing or ends with anything but 0.
+pub(crate) fn lines(command: &mut Command, mut each: impl FnMut(&Value)) -> Result<()> {
+    let name = program_name(command);
+    let io = |e: &std::io::Error| Problem::io(format!("running {name}"), e);
+    // Ctrl-C reaches the program too, and it is its to end; what it says until then is still heard. A second handler is
+    // refused, and the first one does.
+    let _ = ctrlc::set_handler(|| ());
+    // Its standard input stays open until it is done: that it closes is how it learns that nobody listens any more.
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(|e| missing(&name, &e))?;
+    for line in child.stdout.take().map(BufReader::new).into_iter().flat_map(BufRead::lines) {
+        let line = line.map_err(|e| io(&e))?;
+        match serde_json::from_str::<Value>(&line) {
+            Ok(said) if said.is_object() => each(&said),
+            _ => say(&line),
+        }
+    }
+    let status = child.wait().map_err(|e| io(&e))?;
+    if status.success() { Ok(()) } else { Err(Problem::new(format!("{name} ended with {status}"))) }
+}
+
 /// A duration as people say it: `8.3 s`, `2 min 5 s`.
 pub(crate) fn seconds(time: Duration) -> String {
     match time.as_secs() {
@@ -85,10 +109,10 @@ fn logged(command: &mut Command, log: &Path, mut each: impl FnMut(&str)) -> Resu
 
     // One pipe for both streams keeps their lines in order.
     let (reader, writer) = std::io::pipe().map_err(io)?;
-    command.stdin(std::process::Stdio::null()).stdout(writer.try_clone().map_err(io)?).stderr(writer);
+    command.stdin(Stdio::null()).stdout(writer.try_clone().map_err(io)?).stderr(writer);
     let mut child = command.spawn().map_err(|e| missing(&name, &e))?;
     // The command still holds our ends of the pipe, and the reader would wait for them for ever.
-    command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
+    command.stdout(Stdio::null()).stderr(Stdio::null());
 
     let mut last = VecDeque::with_capacity(LAST_LINES);
     for line in BufReader::new(reader).split(b'\n') {
@@ -139,6 +163,9 @@ impl Bar {
 
     /// Shows `done` of `all`.
     pub(crate) fn show(&self, done: u64, all: u64, what: &'static str) {
+        if self.0.is_finished() {
+            self.0.reset();
+        }
         self.0.set_length(all);
         self.0.set_message(what);
         self.0.set_position(done);
@@ -146,7 +173,7 @@ impl Bar {
 
     /// Takes it away until it is shown again.
     pub(crate) fn hide(&self) {
-        self.0.suspend(|| ());
+        self.0.finish_and_clear();
     }
 }
 

@@ -9,11 +9,10 @@ use crate::setup::{self, Tools};
 use crate::workspace::Workspace;
 use report::Report;
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-const SAMPLE_APP: &str = "host-test/apps/warehouse/app.jadpo";
+pub(crate) const SAMPLE_APP: &str = "host-test/apps/warehouse/app.jadpo";
 const SAMPLE_MESSAGES: &str = "host-test/apps/warehouse/messages.ndjson";
 
 /// Runs an app in workerd, with D1 and its queues, sends it messages, and shows what became of each.
@@ -65,9 +64,10 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
         }
     };
     let tools = setup::ready(ws)?;
-    let folder = deployable(ws, &tools, &app, args)?;
+    let choice = Choice { deployable: args.deployable.as_deref(), worker: args.worker.as_deref() };
+    let built = Built::from_app(ws, &tools, &app, &choice)?;
     let mut node = tools.node(ws);
-    node.arg(ws.path("host-workers/e2e/demo.mjs")).arg("--folder").arg(&folder);
+    node.arg(ws.path("host-workers/e2e/demo.mjs")).arg("--folder").arg(built.folder());
     node.arg("--limit-s").arg(args.limit.to_string());
     if let Some(messages) = messages {
         node.arg("--messages").arg(messages);
@@ -77,77 +77,108 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
             node.arg(flag);
         }
     }
-    let outcome = watch(node, args);
-    // Only what this run wrote; a folder that cannot be removed is no reason to fail.
-    let _ = folder.parent().map(std::fs::remove_dir_all);
-    outcome
+    watch(node, args)
 }
 
-/// Builds the Worker and `jadpo`, and has that write the deployable's folder.
-fn deployable(ws: &Workspace, tools: &Tools, app: &Path, args: &Args) -> Result<PathBuf> {
-    build::worker::build(ws, tools)?;
-    let jadpo = build::debug_binary(ws, tools)?;
-    let out = std::env::temp_dir().join(format!("jadpo-demo-{}", std::process::id()));
-    let mut command = run::command(&jadpo);
-    command.arg("build").arg(app).arg("--json").arg("--out").arg(&out);
-    if let Some(name) = &args.deployable {
-        command.arg("--deployable").arg(name);
-    }
-    if let Some(worker) = &args.worker {
-        command.arg("--worker").arg(worker);
-    }
-    let output = command.stderr(Stdio::inherit()).output();
-    let output = output.map_err(|e| Problem::io(format!("starting {}", jadpo.display()), &e))?;
-    if !output.status.success() {
-        return Err(build_problem(&jadpo, app));
-    }
-    let built: Value = serde_json::from_slice(&output.stdout)
-        .map_err(|e| Problem::new(format!("`jadpo build --json` printed what is no JSON: {e}")))?;
-    let workers = |d: &&Value| d.get("target").and_then(Value::as_str) == Some("workers");
-    let folder = built.get("deployables").and_then(Value::as_array).into_iter().flatten().find(workers);
-    folder.and_then(|d| d.get("folder").and_then(Value::as_str)).map(PathBuf::from).ok_or_else(|| {
-        Problem::usage(format!("{} has no deployable for Workers that was asked for", app.display()))
-            .help("add one: edge: { target: Target.workers, triggers: [Trigger.subscribers, Trigger.tick] }")
-    })
+/// Which deployable, and with which Worker.
+#[derive(Default)]
+pub(crate) struct Choice<'a> {
+    deployable: Option<&'a str>,
+    worker: Option<&'a Path>,
 }
 
-/// Shows an app's problems as `jadpo check` does.
-fn build_problem(jadpo: &Path, app: &Path) -> Problem {
+/// A deployable's folder that goes when it is no longer needed.
+pub(crate) struct Built {
+    out: PathBuf,
+    folder: PathBuf,
+}
+
+impl Built {
+    /// Builds the Worker and `jadpo`, and has that write the deployable's folder.
+    ///
+    /// # Errors
+    /// When something does not build, or the app has a problem or no such deployable for Workers.
+    pub(crate) fn from_app(ws: &Workspace, tools: &Tools, app: &Path, choice: &Choice<'_>) -> Result<Self> {
+        build::worker::build(ws, tools)?;
+        let jadpo = build::debug_binary(ws, tools)?;
+        let out = std::env::temp_dir().join(format!("jadpo-demo-{}", std::process::id()));
+        let mut built = Self { out, folder: PathBuf::new() };
+        built.folder = built.write(&jadpo, app, choice)?;
+        Ok(built)
+    }
+
+    /// The deployable's folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn write(&self, jadpo: &Path, app: &Path, choice: &Choice<'_>) -> Result<PathBuf> {
+        let mut command = run::command(jadpo);
+        command.arg("build").arg(app).arg("--json").arg("--out").arg(&self.out);
+        if let Some(name) = choice.deployable {
+            command.arg("--deployable").arg(name);
+        }
+        if let Some(worker) = choice.worker {
+            command.arg("--worker").arg(worker);
+        }
+        let output = command.stderr(Stdio::inherit()).output();
+        let output = output.map_err(|e| Problem::io(format!("starting {}", jadpo.display()), &e))?;
+        let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        if !output.status.success() {
+            return Err(build_problem(jadpo, app, &said));
+        }
+        let workers = |d: &&Value| d.get("target").and_then(Value::as_str) == Some("workers");
+        let built = said.get("deployables").and_then(Value::as_array).into_iter().flatten().find(workers);
+        built.and_then(|d| d.get("folder").and_then(Value::as_str)).map(PathBuf::from).ok_or_else(|| {
+            Problem::usage(format!("{} has no deployable for Workers that was asked for", app.display()))
+                .help("add one: edge: { target: Target.workers, triggers: [Trigger.subscribers, Trigger.tick] }")
+        })
+    }
+}
+
+impl Drop for Built {
+    fn drop(&mut self) {
+        // Only what this run wrote; a folder that cannot be removed is no reason to fail.
+        let _ = std::fs::remove_dir_all(&self.out);
+    }
+}
+
+/// What kept an app from being built: its problems as `jadpo check` shows them, or what `jadpo build` said.
+fn build_problem(jadpo: &Path, app: &Path, said: &Value) -> Problem {
+    let text = |key| said.get(key).and_then(Value::as_str);
+    if let Some(error) = text("error") {
+        return Problem::usage(error).help(text("help").unwrap_or("mend the app and run this again"));
+    }
     let _ = run::through(run::command(jadpo).arg("check").arg(app));
     Problem::usage(format!("{} was not built", app.display())).help("mend what is said above and run this again")
 }
 
 /// Runs the demo's process and shows what it says.
 fn watch(mut node: Command, args: &Args) -> Result<()> {
-    let io = |e: &std::io::Error| Problem::io("running the demo in node", e);
-    let mut child = node.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(|e| io(&e))?;
-    let lines = child.stdout.take().map(BufReader::new);
-    let mut outcome = Err(Problem::new("the demo ended without a report").help("look at what it printed above"));
+    let mut outcome = None;
     let progress = run::Bar::new();
-    for line in lines.into_iter().flat_map(BufRead::lines) {
-        let line = line.map_err(|e| io(&e))?;
-        let Ok(said) = serde_json::from_str::<Value>(&line) else {
-            anstream::eprintln!("{line}");
-            continue;
-        };
-        if let Some(text) = said.get("say").and_then(Value::as_str) {
-            progress.hide();
-            run::say(&format!("- {text}"));
-        } else if let Some(now) = said.get("progress") {
+    let ended = run::lines(&mut node, |said| {
+        if let Some(now) = said.get("progress") {
             let number = |key| now.get(key).and_then(Value::as_u64).unwrap_or_default();
             progress.show(number("settled"), number("of"), "messages settled");
+            return;
+        }
+        progress.hide();
+        if let Some(text) = said.get("say").and_then(Value::as_str) {
+            run::say(&format!("- {text}"));
         } else if let Some(report) = said.get("report") {
-            progress.hide();
-            outcome = show(report, args);
+            outcome = Some(show(report, args));
         } else if let Some(serving) = said.get("serving") {
             report::show_serving(serving);
         } else if let Some(what) = said.get("problem").and_then(Value::as_str) {
-            progress.hide();
-            outcome = Err(problem(what, &said));
+            outcome = Some(Err(problem(what, said)));
         }
+    });
+    match outcome {
+        Some(Err(problem)) => Err(problem),
+        Some(Ok(())) => ended,
+        None => ended.and(Err(Problem::new("the demo ended without a report").help("look at what it said above"))),
     }
-    child.wait().map_err(|e| io(&e))?;
-    outcome
 }
 
 fn show(report: &Value, args: &Args) -> Result<()> {
@@ -174,7 +205,11 @@ fn problem(what: &str, said: &Value) -> Problem {
     problem.help(said.get("help").and_then(Value::as_str).unwrap_or("look at what was said above"))
 }
 
-fn given_or(given: Option<&Path>, ws: &Workspace, sample: &str) -> Result<PathBuf> {
+/// The file that was given, else the sample's.
+///
+/// # Errors
+/// When there is no such file.
+pub(crate) fn given_or(given: Option<&Path>, ws: &Workspace, sample: &str) -> Result<PathBuf> {
     given.map_or_else(|| Ok(ws.path(sample)), existing)
 }
 
