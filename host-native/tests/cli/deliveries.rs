@@ -49,6 +49,21 @@ fn filters_and_limits_choose_what_is_listed() {
 }
 
 #[test]
+fn a_store_in_the_folder_itself_and_an_app_file_that_is_broken_or_not_there_do_no_harm() {
+    let dir = folder();
+    fs::rename(dir.path().join(".jadpo/store.db"), dir.path().join("store.db")).unwrap();
+    let listed = || json(&jadpo(dir.path(), &["deliveries", "--store", "store.db", "--queue", "stock", "--json"]));
+    let with_app = listed();
+    assert_eq!(with_app["items"].as_array().unwrap().len(), 3);
+    fs::write(dir.path().join("app.jadpo"), "app: ").unwrap();
+    assert_eq!(listed(), with_app);
+    fs::remove_file(dir.path().join("app.jadpo")).unwrap();
+    assert_eq!(listed(), with_app);
+    let named = jadpo(dir.path(), &["deliveries", "--store", "store.db", "--app", "app.jadpo"]);
+    assert_eq!(named.status.code(), Some(2), "one that was named must be right");
+}
+
+#[test]
 fn a_body_comes_out_byte_for_byte() {
     let dir = folder();
     for (id, body) in [("p1", BODIES[0]), ("p2", BODIES[1]), ("p3", BODIES[3])] {

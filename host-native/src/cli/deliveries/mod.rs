@@ -2,7 +2,8 @@
 
 mod view;
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand, ValueEnum};
 use jadpo::host::NativeHost;
@@ -14,6 +15,7 @@ use jadpo_core::program::{PROGRAM_FORMAT, Program};
 use jadpo_core::start::App;
 use serde_json::json;
 
+use super::diagnostics::AppFile;
 use super::load::{self, Load};
 use super::output::{self, Exit};
 
@@ -69,7 +71,7 @@ struct Place {
     /// A store's file [default: .jadpo/store.db]
     #[arg(long, global = true, value_name = "FILE")]
     store: Option<PathBuf>,
-    /// With a store: its app file or program.json, which tells a failed delivery's queue
+    /// With a store: its app file or program.json, which tells a failed delivery's queue [default: app.jadpo]
     #[arg(long, global = true, value_name = "FILE", conflicts_with = "url")]
     app: Option<PathBuf>,
 }
@@ -165,16 +167,12 @@ fn open(args: &Args) -> Result<(Operator, Option<OpenStore>), OperatorError> {
     Ok((Operator::of(NativeHost::new(store.handle()), app(args)?), Some(store)))
 }
 
-/// The app of a local store; one that declares nothing, if none was named.
+/// The app of a local store: the one that was named, else the app file here, else one that declares nothing.
 fn app(args: &Args) -> Result<App, OperatorError> {
     let Some(file) = &args.place.app else {
-        let bare = json!({"format": PROGRAM_FORMAT, "app": ""});
-        let program: Result<Program, _> = serde_json::from_value(bare);
-        return program.map(App::new).map_err(|error| OperatorError {
-            what: error.to_string(),
-            help: None,
-            is_input: false,
-        });
+        let here = AppFile::read(Path::new("app.jadpo")).ok();
+        let here = here.and_then(|file| jadpo_core::app::compile(&file.source).program);
+        return Ok(App::new(here.unwrap_or_else(nothing_declared)));
     };
     match load::program(file, None, args.json) {
         Load::Program(program) => Ok(App::new(*program)),
@@ -183,6 +181,20 @@ fn app(args: &Args) -> Result<App, OperatorError> {
             help: Some("leave --app out: only the queues of failed deliveries will be missing".to_owned()),
             is_input: true,
         }),
+    }
+}
+
+fn nothing_declared() -> Program {
+    Program {
+        format: PROGRAM_FORMAT,
+        app: String::new(),
+        connections: BTreeMap::new(),
+        functions: BTreeMap::new(),
+        webhooks: BTreeMap::new(),
+        events: BTreeMap::new(),
+        receiving: BTreeMap::new(),
+        subscribers: BTreeMap::new(),
+        deployables: BTreeMap::new(),
     }
 }
 
