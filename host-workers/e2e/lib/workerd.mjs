@@ -14,7 +14,7 @@ const SENDER = "jadpo-sender";
  * - `state`: a folder that keeps D1 beyond this run; without it everything is new and goes when it stops.
  * - `migrate`: whether the migrations are applied first; true if not said.
  * - `batchWaitS`: seconds that a queue waits to fill a batch, in place of the file's 5.
- * - `maxRetries`: retries of a message, in place of the file's 30 (dead letters: 100).
+ * - `maxRetries`: retries of a message, in place of the file's 30; a dead letter keeps its 100.
  * - `faults`: whether a test may put faults between the Worker and its surroundings (`running.faults`).
  * - `program`: changes program.json's text before it starts.
  * - `outbound`: answers the Worker's requests to the network, in place of the network.
@@ -28,7 +28,7 @@ export async function start(folder, settings = {}) {
   const queues = Object.keys(worker.queueConsumers ?? {});
   for (const consumer of Object.values(worker.queueConsumers ?? {})) {
     consumer.maxBatchTimeout = settings.batchWaitS ?? consumer.maxBatchTimeout;
-    consumer.maxRetries = settings.maxRetries ?? consumer.maxRetries;
+    if (consumer.deadLetterQueue) consumer.maxRetries = settings.maxRetries ?? consumer.maxRetries;
   }
   const faults = settings.faults ? new Faults() : undefined;
   const logs = [];
