@@ -30,6 +30,17 @@ test("the endpoint is off without a token, and says nothing without the right on
   assert.equal((await ask(on.running, "deliveries", { method: "PUT" })).status, 405);
 });
 
+test("a request that is no request of the operator's is refused in words, however large", async (t) => {
+  const { running } = await scenario(t, { env });
+  for (const body of ["", "{", "[]", "\0\ufffd", JSON.stringify({ ids: ["p1".repeat(200_000)] })]) {
+    const answer = await ask(running, "deliveries/retry", { method: "POST", body });
+    assert.ok(answer.status >= 400 && answer.status < 500, `${answer.status} for ${body.length} characters`);
+    assert.ok((await answer.json()).error.message.length > 0);
+  }
+  assert.equal((await ask(running, "deliveries/../../x")).status, 404);
+  assert.equal((await ask(running, "deliveries?limit=many&reason=%ff%00")).status, 400);
+});
+
 test("a parked message is listed, shown whole and marked for a retry", async (t) => {
   const { running } = await scenario(t, { env });
   await running.dispatch(QUEUE, [message(movement(1, { quantity: "one" }))]);
