@@ -39,12 +39,12 @@ async fn post(fetcher: &JsValue, url: &str, call: &Call) -> CallOutcome {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an HTTP status has three digits")]
 /// An invocation may make so many requests; past that none leaves it, whomever it is for.
 fn unanswered(why: String) -> CallOutcome {
     if why.contains("Too many subrequests") { CallOutcome::NotSent(why) } else { CallOutcome::Unanswered(why) }
 }
 
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an HTTP status has three digits")]
 fn answered(answer: &Array) -> CallOutcome {
     let status = answer.get(0).as_f64().unwrap_or_default() as u16;
     CallOutcome::Answered { status, retry_after: answer.get(1).as_string() }
