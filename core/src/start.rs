@@ -19,8 +19,8 @@ pub struct App {
 pub struct Route {
     /// The connection that the queue belongs to.
     pub connection: String,
-    /// What its messages become.
-    pub receiving: Receiving,
+    /// What its messages become; `None` for the dead letters of a connection that nothing is received from.
+    pub receiving: Option<Receiving>,
     /// Whether this is the connection's dead-letter queue.
     pub dead_letters: bool,
 }
@@ -71,15 +71,15 @@ impl App {
     #[must_use]
     pub fn new(program: Program) -> Self {
         let mut routes = BTreeMap::new();
-        for (connection, receiving) in &program.receiving {
-            let Some(Connection::CloudflareQueues { queue, dead_letter_queue }) = program.connections.get(connection)
-            else {
-                continue;
-            };
-            for (queue, dead_letters) in [(queue, false), (dead_letter_queue, true)] {
-                let route = Route { connection: connection.clone(), receiving: receiving.clone(), dead_letters };
-                routes.insert(queue.clone(), route);
+        for (name, connection) in &program.connections {
+            let Connection::CloudflareQueues { queue, dead_letter_queue } = connection else { continue };
+            let receiving = program.receiving.get(name);
+            let route = |dead_letters| Route { connection: name.clone(), receiving: receiving.cloned(), dead_letters };
+            if receiving.is_some() {
+                routes.insert(queue.clone(), route(false));
             }
+            // A dead letter is parked even where nothing is received: nobody else has it any more.
+            routes.insert(dead_letter_queue.clone(), route(true));
         }
         let mut subscribers: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (name, subscriber) in &program.subscribers {
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_nothing_receives_has_no_route() {
+    fn a_queue_that_nothing_receives_has_no_route_but_its_dead_letters_do() {
         let program = r#"{"format":1,"app":"a","connections":{
             "seen":{"driver":"cloudflare_queues","queue":"q","dead_letter_queue":"q-dead"},
             "unseen":{"driver":"cloudflare_queues","queue":"r","dead_letter_queue":"r-dead"}},
@@ -133,6 +133,7 @@ mod tests {
         let app = App::start(program).unwrap();
         assert_eq!(app.route("q").map(|route| route.dead_letters), Some(false));
         assert_eq!(app.route("q-dead").map(|route| route.dead_letters), Some(true));
-        assert_eq!((app.route("r"), app.route("r-dead"), app.route("surprise")), (None, None, None));
+        assert_eq!((app.route("r"), app.route("surprise")), (None, None));
+        assert_eq!(app.route("r-dead").map(|route| (route.dead_letters, &route.receiving)), Some((true, &None)));
     }
 }

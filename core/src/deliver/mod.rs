@@ -74,7 +74,7 @@ pub struct Delivered {
     pub released: u32,
     /// Ended, but the store did not take the result: they run again once their claim ends.
     pub unsettled: u32,
-    /// Something is due that this run had no time for.
+    /// Something is due that this run had no time for, and another run would get on with it.
     pub more_due: bool,
     /// Round trips to the store.
     pub store_batches: u32,

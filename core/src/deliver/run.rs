@@ -117,7 +117,9 @@ impl<'a, H: Host> Run<'a, H> {
                 self.take(step);
             }
         }
-        self.tally.more_due = self.claim_more || self.tally.released > 0;
+        // A run that ended nothing would be followed by one that ends nothing: then the tick goes on, not the next run.
+        let progress = self.tally.done + self.tally.waiting + self.tally.failed > 0;
+        self.tally.more_due = progress && (self.claim_more || self.tally.released > 0);
         log_ran(host, &self.tally);
         self.tally
     }

@@ -12,6 +12,7 @@ pub use reread::{Parked, Reread, reread};
 
 use crate::deliver::{Claimed, Event};
 use crate::host::{Host, Level, LogEntry};
+use crate::program::Receiving;
 use crate::queue::{ATTEMPTS_MAX, Answer, Batch, Body, Message, retry_delay_s};
 use crate::read::{Reading, Reason, key_of, read};
 use crate::start::{App, Route};
@@ -108,31 +109,49 @@ fn log_retried<H: Host>(host: &H, queue: &str, count: u32, code: RetryCode, why:
 
 /// Reads a message and says what is to happen to it.
 fn take_in(app: &App, route: &Route, queue: &str, mut message: Message) -> Item {
-    let reading = read(&app.program, &route.receiving, &message);
+    let verdict = match &route.receiving {
+        Some(receiving) => {
+            let reading = read(&app.program, receiving, &message);
+            if route.dead_letters {
+                dead_letter(reading, receiving)
+            } else {
+                verdict(reading, receiving, key_of(&message.id))
+            }
+        }
+        None => dead_letter_of_nobody(),
+    };
     message.id = key_of(&message.id);
-    let event = route.receiving.event.clone();
-    let verdict = match reading {
-        Reading::Event { key } if route.dead_letters => Verdict::Park {
-            reason: Reason::DeadLettered,
-            detail: "Cloudflare's retries were spent; the message itself can be read".to_owned(),
-            event: Some(event),
-            key: Some(key),
-            kept_as: None,
-        },
-        Reading::Unfit { detail, key, .. } if route.dead_letters => Verdict::Park {
-            reason: Reason::DeadLettered,
-            detail: format!("Cloudflare's retries were spent; {detail}"),
-            event: key.is_some().then_some(event),
-            key,
-            kept_as: None,
-        },
+    Item { connection: route.connection.clone(), queue: queue.to_owned(), message, verdict, parked_id: None }
+}
+
+fn verdict(reading: Reading, receiving: &Receiving, message_key: String) -> Verdict {
+    let event = receiving.event.clone();
+    match reading {
         Reading::Event { key } => Verdict::Keep { event, key },
         Reading::Unfit { reason, detail, key } => {
-            let kept_as = key.clone().or_else(|| route.receiving.id.is_none().then(|| message.id.clone()));
+            let kept_as = key.clone().or_else(|| receiving.id.is_none().then_some(message_key));
             Verdict::Park { reason, detail, event: key.is_some().then_some(event), key, kept_as }
         }
+    }
+}
+
+/// A dead letter is parked whatever it holds: its retries were spent, so a person decides.
+fn dead_letter(reading: Reading, receiving: &Receiving) -> Verdict {
+    let (what, key) = match reading {
+        Reading::Event { key } => ("the message itself can be read".to_owned(), Some(key)),
+        Reading::Unfit { detail, key, .. } => (detail, key),
     };
-    Item { connection: route.connection.clone(), queue: queue.to_owned(), message, verdict, parked_id: None }
+    let event = key.is_some().then(|| receiving.event.clone());
+    dead_lettered(&what, event, key)
+}
+
+fn dead_letter_of_nobody() -> Verdict {
+    dead_lettered("the program receives nothing from this connection", None, None)
+}
+
+fn dead_lettered(what: &str, event: Option<String>, key: Option<String>) -> Verdict {
+    let detail = format!("Cloudflare's retries were spent; {what}");
+    Verdict::Park { reason: Reason::DeadLettered, detail, event, key, kept_as: None }
 }
 
 /// Whether a message is in the store, or why it is not.
