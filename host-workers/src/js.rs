@@ -2,6 +2,7 @@
 
 use js_sys::{Array, Promise};
 use wasm_bindgen::prelude::*;
+use worker::worker_sys::D1Database;
 
 #[wasm_bindgen(module = "/src/js/body.js")]
 extern "C" {
@@ -9,6 +10,17 @@ extern "C" {
     pub(crate) fn read_body(value: &JsValue) -> Array;
 
     pub(crate) fn words(error: &JsValue) -> String;
+}
+
+#[wasm_bindgen(module = "/src/js/d1.js")]
+extern "C" {
+    #[wasm_bindgen(catch, js_name = runBatch)]
+    pub(crate) async fn run_batch(
+        database: &D1Database,
+        described: &str,
+        apart: &Array,
+        limit_ms: f64,
+    ) -> Result<JsValue, JsValue>;
 }
 
 #[wasm_bindgen(module = "/src/js/host.js")]
@@ -28,7 +40,7 @@ extern "C" {
     pub(crate) async fn post(
         fetcher: &JsValue,
         url: &str,
-        headers: &Array,
+        headers: &str,
         body: &[u8],
         limit_ms: f64,
     ) -> Result<JsValue, JsValue>;
@@ -45,11 +57,6 @@ extern "C" {
 /// The program's text, if the entry module left one.
 pub(crate) fn program_text() -> Option<String> {
     program_text_js().as_string()
-}
-
-/// `[name, value]` pairs, as `fetch` and `Response` take headers.
-pub(crate) fn pairs<'a>(headers: impl IntoIterator<Item = (&'a str, &'a str)>) -> Array {
-    headers.into_iter().map(|(name, value)| Array::of2(&name.into(), &value.into())).collect()
 }
 
 /// A property of an object, or undefined where there is none.

@@ -132,7 +132,10 @@ fn plan_chunk(plan: &mut Plan, app: &App, items: &[&Item], chunk: Vec<usize>, be
     }
     let bodies = members.iter().map(|item| stored_body(&item.message.body));
     plan.statements.push(statements::events(connection, event, keys.clone(), stamp.now_ms, &place, bodies));
-    plan.statements.push(statements::unpark(connection, keys, SCHEMA_VERSION));
+    // What was parked was acknowledged, so it comes again only as a redelivery, or because an operator wants it read.
+    if members.iter().any(|item| item.message.attempts > 1 || item.parked_id.is_some()) {
+        plan.statements.push(statements::unpark(connection, keys, SCHEMA_VERSION));
+    }
     plan.chunks.push(PlannedChunk { items: chunk, received, behind });
 }
 

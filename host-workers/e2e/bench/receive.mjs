@@ -1,5 +1,5 @@
 // How fast messages get from a queue into D1, through workerd: an app's deployable beside a plain JavaScript Worker
-// that only inserts them. Both in turn, several rounds, in one run; `cargo xtask bench receive` shows the figures.
+// that only inserts them, and beside one that calls the subscribers too. All in turn, several rounds, in one run; `cargo xtask bench receive` shows the figures.
 
 import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -23,29 +23,6 @@ const count = Number(args.messages);
 const rounds = Number(args.rounds);
 const tell = (object) => process.stdout.write(`${JSON.stringify(object)}\n`);
 
-/** The plain Worker, with D1 and a queue of the same settings. */
-async function startPlain() {
-  const miniflare = new Miniflare(
-    converted({
-      name: "plain",
-      compatibilityDate: "2026-11-01",
-      modules: [{ type: "ESModule", path: "plain-worker.js", contents: await readFile(join(here, "plain-worker.js"), "utf8") }],
-      d1Databases: { DB: "plain" },
-      queueProducers: { Q: { queueName: "q" } },
-      queueConsumers: { q: { maxBatchSize: 10, maxBatchTimeout: 1, maxRetries: 30 } },
-    }),
-  );
-  await miniflare.ready;
-  const database = await miniflare.getD1Database("DB");
-  await database.exec("CREATE TABLE messages (id TEXT PRIMARY KEY, body TEXT NOT NULL, received_at INTEGER NOT NULL)");
-  const producer = await miniflare.getQueueProducer("Q");
-  return {
-    send: (messages) => producer.sendBatch(messages),
-    kept: async () => (await database.prepare("SELECT max(rowid) AS n FROM messages").first()).n ?? 0,
-    stop: () => miniflare.dispose(),
-  };
-}
-
 const subscribers = Object.values(JSON.parse(await readFile(join(args.folder, "program.json"), "utf8")).subscribers);
 const services = subscribers.flatMap(({ target }) => (target.service ? [target.service] : []));
 const secrets = subscribers.flatMap(({ secret }) => (secret?.env ? [[secret.env, "bench"]] : []));
@@ -56,6 +33,44 @@ const surroundings = {
   outbound: "stand-in",
   batchWaitS: 1,
 };
+
+/** A plain Worker, with D1 and a queue of the app's settings. */
+async function startPlain(file) {
+  const compatibilityDate = "2026-11-01";
+  const miniflare = new Miniflare(
+    converted({
+      workers: [
+        {
+          name: "plain",
+          compatibilityDate,
+          compatibilityFlags: ["queue_consumer_no_wait_for_wait_until"],
+          modules: [{ type: "ESModule", path: file, contents: await readFile(join(here, file), "utf8") }],
+          bindings: { SUBSCRIBERS: subscribers.length },
+          d1Databases: { DB: "plain" },
+          serviceBindings: { SUBSCRIBER: "stand-in" },
+          queueProducers: { Q: { queueName: "q" } },
+          queueConsumers: { q: { maxBatchSize: 10, maxBatchTimeout: 1, maxRetries: 30 } },
+        },
+        {
+          name: "stand-in",
+          compatibilityDate,
+          modules: [{ type: "ESModule", path: "stand-in.js", contents: SERVICE_STAND_IN }],
+        },
+      ],
+    }),
+  );
+  await miniflare.ready;
+  const database = await miniflare.getD1Database("DB", "plain");
+  await database.exec(
+    "CREATE TABLE messages (id TEXT PRIMARY KEY, body TEXT NOT NULL, received_at INTEGER NOT NULL, delivered INTEGER)",
+  );
+  const producer = await miniflare.getQueueProducer("Q", "plain");
+  return {
+    send: (messages) => producer.sendBatch(messages),
+    kept: async () => (await database.prepare("SELECT max(rowid) AS n FROM messages").first()).n ?? 0,
+    stop: () => miniflare.dispose(),
+  };
+}
 
 /** The deployable. */
 async function startOurs() {
@@ -81,6 +96,14 @@ async function timed(target) {
   }
   await until(async () => (await target.kept()) >= count, { what: "all were kept", limitMs: 300_000, everyMs: 50 });
   return (performance.now() - startedMs) / 1000;
+}
+
+async function timedPlain(file, round) {
+  const plain = await startPlain(file);
+  tell({ say: `round ${round + 1} of ${rounds}: ${count} messages through ${file}` });
+  const seconds = await timed(plain);
+  await plain.stop();
+  return seconds;
 }
 
 /** Milliseconds from the runtime's start to the first answer of a Worker. */
@@ -109,10 +132,8 @@ const figures = { messages: count, rounds: [], start_up_ms: [], start_up_empty_m
 for (let round = 0; round < rounds; round++) {
   figures.start_up_empty_ms.push(await startUp(startEmpty));
   figures.start_up_ms.push(await startUp(startOnly));
-  const plain = await startPlain();
-  tell({ say: `round ${round + 1} of ${rounds}: ${count} messages through the plain Worker` });
-  const plainS = await timed(plain);
-  await plain.stop();
+  const plainS = await timedPlain("plain-worker.js", round);
+  const callingS = await timedPlain("plain-calling-worker.js", round);
   const ours = await startOurs();
   tell({ say: `round ${round + 1} of ${rounds}: ${count} messages through the app` });
   const keptS = await timed(ours);
@@ -122,6 +143,7 @@ for (let round = 0; round < rounds; round++) {
   const { receiving, delivering, kept, delivered, batches } = ours.tally;
   figures.rounds.push({
     plain_s: plainS,
+    calling_s: callingS,
     kept_s: keptS,
     delivered_s: deliveredS,
     batches,

@@ -30,10 +30,13 @@ export async function within(limitMs, promise) {
 
 /**
  * POSTs and gives `[status, Retry-After or undefined]`. The answer's body is not read, and redirects are not followed.
- * Headers come as `[name, value]` pairs; without a `fetcher` (a service binding) the request goes to the network.
+ * Headers come as names and values in turn, one a line; without a `fetcher` (a service binding) the request goes to the network.
  */
 export async function post(fetcher, url, headers, body, limitMs) {
-  const init = { method: "POST", redirect: "manual", headers, body, signal: AbortSignal.timeout(limitMs) };
+  const lines = headers.split("\n");
+  const pairs = [];
+  for (let index = 0; index + 1 < lines.length; index += 2) pairs.push([lines[index], lines[index + 1]]);
+  const init = { method: "POST", redirect: "manual", headers: pairs, body, signal: AbortSignal.timeout(limitMs) };
   const answer = await (fetcher ? fetcher.fetch(url, init) : fetch(url, init));
   answer.body?.cancel().catch(() => {});
   return [answer.status, answer.headers.get("retry-after") ?? undefined];

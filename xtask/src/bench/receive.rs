@@ -1,4 +1,4 @@
-//! `cargo xtask bench receive`: messages from a queue into D1, beside a plain JavaScript Worker that only inserts them.
+//! `cargo xtask bench receive`: messages from a queue into D1, beside plain JavaScript Workers.
 
 use crate::demo;
 use crate::problem::{Problem, Result};
@@ -10,9 +10,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// How fast the Worker keeps messages in D1, beside a plain JavaScript Worker that only inserts them.
+/// How fast the Worker keeps messages in D1, beside a plain JavaScript Worker that only inserts them, and one that calls
+/// the subscribers too.
 ///
-/// Both run in workerd with the same queue settings, in turn, several rounds.
+/// All run in workerd with the same queue settings, in turn, several rounds. Subscribers answer from a Worker beside.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The app file; the warehouse app, with its two subscribers, if not said.
@@ -40,6 +41,7 @@ struct Figures {
 #[derive(Deserialize)]
 struct Round {
     plain_s: f64,
+    calling_s: f64,
     kept_s: f64,
     delivered_s: f64,
     batches: f64,
@@ -91,8 +93,10 @@ fn table(figures: &Figures) -> Table {
         table.add_row([figure, &value]);
     };
     row("messages inserted by the plain Worker", per_second(over(|r| r.plain_s)));
+    row("messages inserted by a plain Worker that calls the subscribers too", per_second(over(|r| r.calling_s)));
     row("messages kept by the app", per_second(over(|r| r.kept_s)));
     row("  the app : the plain Worker, round by round", ratio(|r| r.plain_s / r.kept_s));
+    row("  the app : the plain Worker that calls, round by round", ratio(|r| r.calling_s / r.kept_s));
     row("messages kept and delivered to every subscriber", per_second(over(|r| r.delivered_s)));
     row("subscribers of each event", format!("{:.0}", over(|r| r.subscribers)));
     row("deliveries done", format!("{:.0}", over(|r| r.delivered)));
