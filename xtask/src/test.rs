@@ -133,7 +133,9 @@ fn end_to_end(ws: &Workspace, tools: &Tools) -> Result<()> {
     let example = build::worker::build_example(ws, tools)?;
     let mut node = tools.node(ws);
     // Side by side on any machine: what takes their time is waiting, for a retry, a timeout or a claim's end.
-    node.args(["--test", "--test-concurrency=4"]).args(tests).env("JADPO_WORKER_DIR", ws.path("dist/worker"));
+    node.args(["--test", "--test-reporter=spec", "--test-concurrency=4"])
+        .args(tests)
+        .env("JADPO_WORKER_DIR", ws.path("dist/worker"));
     run::through(node.env("JADPO_EXAMPLE_WORKER_DIR", example).env("JADPO_BIN", jadpo))
 }
 
