@@ -6,7 +6,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { BadLine, calls, readMessages } from "./lib/messages.mjs";
-import { SERVICE_STAND_IN, outbound, sampleLedger } from "./lib/stand-ins.mjs";
+import { SAMPLE_LEDGER, STAND_IN, STAND_IN_NAME, outbound } from "./lib/stand-ins.mjs";
 import { Tally } from "./lib/tally.mjs";
 import { start, until } from "./lib/workerd.mjs";
 
@@ -30,7 +30,7 @@ const say = (text) => tell({ say: text });
 /** Everything that one demo needs to know. */
 class Demo {
   tally = new Tally();
-  calls = { real: 0, stoodIn: 0 };
+  calls = { real: 0 };
   token = randomBytes(16).toString("hex");
   refused = [];
   sent = 0;
@@ -41,10 +41,12 @@ class Demo {
     const subscribers = Object.values(program.subscribers ?? {});
     const secrets = subscribers.flatMap(({ secret }) => (secret?.env ? [secret.env] : []));
     const services = subscribers.flatMap(({ target }) => (target.service ? [target.service] : []));
+    const addresses = subscribers.flatMap(({ target }) => (target.call ? [target.call] : []));
+    const standIn = sample ? SAMPLE_LEDGER : STAND_IN;
     this.running = await start(folder, {
       env: { JADPO_ADMIN_TOKEN: this.token, ...Object.fromEntries(secrets.map((name) => [name, `demo-${name}`])) },
-      services: Object.fromEntries(services.map((name) => [name, SERVICE_STAND_IN])),
-      outbound: outbound(this.calls, sample ? sampleLedger() : undefined),
+      services: { ...Object.fromEntries(services.map((name) => [name, STAND_IN])), [STAND_IN_NAME]: standIn },
+      outbound: await outbound(addresses, this.calls, { mayListenLater: args.serve && !sample }),
       migrate: !sample,
       batchWaitS: 1,
       onLog: (line) => this.tally.take(line),
@@ -135,7 +137,7 @@ class Demo {
       idle,
       retried_by: tally.retriedBy,
       refusals: this.refused.slice(0, 20),
-      calls: { real: this.calls.real, stood_in: this.calls.stoodIn },
+      calls: { real: this.calls.real, stood_in: Math.max(0, tally.calls - this.calls.real) },
       operator: await list.json(),
       trouble: idle ? [] : tally.trouble,
     };

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { Miniflare, convertV4MiniflareOptions as converted } from "miniflare";
 import { movement } from "../lib/apps.mjs";
-import { SERVICE_STAND_IN } from "../lib/stand-ins.mjs";
+import { STAND_IN, STAND_IN_NAME } from "../lib/stand-ins.mjs";
 import { Tally } from "../lib/tally.mjs";
 import { start, until } from "../lib/workerd.mjs";
 
@@ -29,8 +29,8 @@ const secrets = subscribers.flatMap(({ secret }) => (secret?.env ? [[secret.env,
 /** Subscribers answer 200, from a Worker beside the app's. */
 const surroundings = {
   env: Object.fromEntries(secrets),
-  services: Object.fromEntries([...services, "stand-in"].map((name) => [name, SERVICE_STAND_IN])),
-  outbound: "stand-in",
+  services: Object.fromEntries([...services, STAND_IN_NAME].map((name) => [name, STAND_IN])),
+  outbound: STAND_IN_NAME,
   batchWaitS: 1,
 };
 
@@ -54,7 +54,7 @@ async function startPlain(file) {
         {
           name: "stand-in",
           compatibilityDate,
-          modules: [{ type: "ESModule", path: "stand-in.js", contents: SERVICE_STAND_IN }],
+          modules: [{ type: "ESModule", path: "stand-in.js", contents: STAND_IN }],
         },
       ],
     }),

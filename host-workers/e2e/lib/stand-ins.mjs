@@ -3,53 +3,67 @@
 
 import { connect } from "node:net";
 
-/** The module of a Worker that stands in behind a service binding: it has read the event, and answers 200. */
-export const SERVICE_STAND_IN = `export default {
+/** The module of a Worker that stands in for a subscriber: it has read the event, and answers 200. */
+export const STAND_IN = `export default {
   async fetch(request) {
     await request.arrayBuffer();
     return new Response("ok");
   },
 };`;
 
-/** Gives what answers the Worker's outbound requests. `counts` notes who was called for real and who was stood in for. */
-export function outbound(counts, scripted) {
+/** The sample's ledger: it fails twice for FLAKY goods, asks BUSY ones for a pause once, and never takes CURSED ones. */
+export const SAMPLE_LEDGER = `const calls = new Map();
+export default {
+  async fetch(request) {
+    const [, kind] = /"sku":\\s*"(FLAKY|BUSY|CURSED)/.exec(await request.text()) ?? [];
+    const call = (calls.get(kind) ?? 0) + 1;
+    calls.set(kind, call);
+    if (kind === "CURSED" || (kind === "FLAKY" && call < 3)) return new Response("no", { status: 500 });
+    if (kind === "BUSY" && call === 1) return new Response("wait", { status: 429, headers: { "retry-after": "30" } });
+    return new Response("ok");
+  },
+};`;
+
+/** The name of the Worker that stands in for whoever is called over HTTP. */
+export const STAND_IN_NAME = "jadpo-stand-in";
+
+/** How long it is remembered whether somebody listens at an address. */
+const REMEMBERED_MS = 1_000;
+
+/**
+ * What answers the Worker's requests to the network: the stand-in beside it, or, where a subscriber listens on this
+ * machine or may yet, a function that looks each time. `counts.real` counts who was called for real.
+ */
+export async function outbound(addresses, counts, { mayListenLater }) {
+  const known = new Map();
+  const listening = await Promise.all(addresses.map((address) => listens(new URL(address), known)));
+  if (!mayListenLater && !listening.includes(true)) return STAND_IN_NAME;
   return async (request) => {
-    const url = new URL(request.url);
-    if (await listens(url)) {
-      counts.real += 1;
-      const { method, headers } = request;
-      const body = new Uint8Array(await request.arrayBuffer());
-      return fetch(request.url, { method, headers, body, redirect: "manual", signal: request.signal });
-    }
-    counts.stoodIn += 1;
-    const body = await request.text();
-    return scripted?.(url, body) ?? new Response("ok");
+    const body = new Uint8Array(await request.arrayBuffer());
+    if (!(await listens(new URL(request.url), known))) return new Response("ok");
+    counts.real += 1;
+    const { method, headers, signal } = request;
+    return fetch(request.url, { method, headers, body, redirect: "manual", signal });
   };
 }
 
 /** Whether something on this machine listens at the address. */
-function listens({ hostname, port, protocol }) {
+async function listens({ hostname, port, protocol, host }, known) {
   if (!["127.0.0.1", "localhost", "[::1]"].includes(hostname)) return false;
+  const before = known.get(host);
+  if (before && Date.now() - before.atMs < REMEMBERED_MS) return before.answer;
+  const answer = await answers(hostname.replace(/[[\]]/g, ""), Number(port) || (protocol === "https:" ? 443 : 80));
+  known.set(host, { answer, atMs: Date.now() });
+  return answer;
+}
+
+function answers(hostname, port) {
   return new Promise((resolve) => {
-    const socket = connect(Number(port) || (protocol === "https:" ? 443 : 80), hostname.replace(/[[\]]/g, ""));
+    const socket = connect(port, hostname);
     const end = (answer) => {
       socket.destroy();
       resolve(answer);
     };
     socket.setTimeout(1_000, () => end(false)).once("connect", () => end(true)).once("error", () => end(false));
   });
-}
-
-/** The sample's ledger: it fails twice for FLAKY goods, asks BUSY ones for a pause once, and never takes CURSED ones. */
-export function sampleLedger() {
-  const calls = new Map();
-  return (url, body) => {
-    if (!url.pathname.endsWith("/ledger")) return undefined;
-    const [, kind] = /"sku":\s*"(FLAKY|BUSY|CURSED)/.exec(body) ?? [];
-    const call = (calls.get(kind) ?? 0) + 1;
-    calls.set(kind, call);
-    if (kind === "CURSED" || (kind === "FLAKY" && call < 3)) return new Response("no", { status: 500 });
-    if (kind === "BUSY" && call === 1) return new Response("wait", { status: 429, headers: { "retry-after": "30" } });
-    return undefined;
-  };
 }

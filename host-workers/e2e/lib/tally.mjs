@@ -8,6 +8,8 @@ export class Tally {
   retried = 0;
   retriedBy = {};
   delivered = 0;
+  /** Calls of subscribers, however they ended. */
+  calls = 0;
   batches = 0;
   receiving = { d1Batches: 0, rowsWritten: 0 };
   delivering = { d1Batches: 0, rowsWritten: 0 };
@@ -29,6 +31,7 @@ export class Tally {
       this.retriedBy[entry.code] = (this.retriedBy[entry.code] ?? 0) + entry.count;
     } else if (entry.event === "delivery.ran") {
       this.delivered += entry.done;
+      this.calls += entry.done + entry.waiting + entry.failed + entry.unsettled;
       this.delivering.d1Batches += entry.store_batches;
       this.delivering.rowsWritten += entry.rows_written;
     }
