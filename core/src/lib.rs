@@ -7,6 +7,8 @@ pub mod admin;
 #[cfg(feature = "compile")]
 pub mod app;
 pub mod bindings;
+#[cfg(feature = "broker")]
+pub mod broker;
 pub mod deliver;
 pub mod host;
 pub mod program;

@@ -66,9 +66,7 @@ impl Host for NativeHost {
     }
 
     fn random(&self) -> u128 {
-        // Version 4 is 122 random bits from the system; the other 6 are fixed, so two of them are folded together.
-        let (one, other) = (uuid::Uuid::new_v4().as_u128(), uuid::Uuid::new_v4().as_u128());
-        one ^ other.rotate_left(64)
+        random()
     }
 
     fn env(&self, name: &str) -> Option<String> {
@@ -85,4 +83,11 @@ impl Host for NativeHost {
 pub fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Random bits from the system.
+pub(crate) fn random() -> u128 {
+    // Version 4 is 122 random bits; the other 6 are fixed, so two of them are folded together.
+    let (one, other) = (uuid::Uuid::new_v4().as_u128(), uuid::Uuid::new_v4().as_u128());
+    one ^ other.rotate_left(64)
 }

@@ -2,31 +2,30 @@
 
 mod lock;
 mod open;
+mod run;
+mod work;
 mod writer;
 
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
+use jadpo_core::broker::BrokerError;
 use jadpo_core::store::{Rows, Statement, StoreError};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 pub use lock::StoreLock;
 pub use open::OpenError;
+pub(crate) use work::Operation;
+use work::{BatchWork, BrokerWork, Job};
 
-/// Batches that may wait for the writer. What comes on top is told to come back, not made to wait without end.
+/// Requests that may wait for the writer. What comes on top is told to come back, not made to wait without end.
 const WAITING_MAX: usize = 1024;
 
 /// A handle to the store. Clones share the one writer, which ends when the last of them is gone.
 #[derive(Debug, Clone)]
 pub struct Store {
     jobs: mpsc::Sender<Job>,
-}
-
-/// A batch on its way to the writer.
-#[derive(Debug)]
-struct Job {
-    statements: Vec<Statement>,
-    answer: oneshot::Sender<Result<Vec<Rows>, StoreError>>,
+    changes: watch::Receiver<u64>,
 }
 
 /// An open store: the handle, and the writer to wait for at the end.
@@ -59,11 +58,12 @@ impl OpenStore {
 
     fn start(path: &Path, connection: rusqlite::Connection) -> Result<Self, OpenError> {
         let (jobs, waiting) = mpsc::channel(WAITING_MAX);
+        let (changed, changes) = watch::channel(0);
         let writer = std::thread::Builder::new()
             .name("store".to_owned())
-            .spawn(move || writer::run(connection, waiting))
+            .spawn(move || writer::run(connection, waiting, changed))
             .map_err(|error| OpenError::io(path, &error))?;
-        Ok(Self { store: Store { jobs }, writer, path: path.to_owned() })
+        Ok(Self { store: Store { jobs, changes }, writer, path: path.to_owned() })
     }
 
     /// A handle to it.
@@ -90,17 +90,37 @@ impl Store {
     /// Runs the statements as one transaction and answers when it is on disk.
     ///
     /// # Errors
-    /// Any [`StoreError`]; `Unavailable` at once if too many batches wait already.
+    /// Any [`StoreError`]; `Unavailable` at once if too many requests wait already.
     pub async fn batch(&self, statements: Vec<Statement>) -> Result<Vec<Rows>, StoreError> {
         let (answer, answered) = oneshot::channel();
-        self.jobs.try_send(Job { statements, answer }).map_err(|error| {
+        self.hand_over(Job::Batch(BatchWork::new(statements, answer)))?;
+        answered.await.unwrap_or_else(|_| Err(closed_early()))
+    }
+
+    /// Runs an operation of the broker and answers when what it wrote is on disk.
+    pub(crate) async fn broker<T: Send + 'static>(&self, operation: impl Operation<T>) -> Result<T, BrokerError> {
+        let (answer, answered) = oneshot::channel();
+        self.hand_over(Job::Broker(Box::new(BrokerWork::new(operation, answer))))?;
+        answered.await.unwrap_or_else(|_| Err(closed_early().into()))
+    }
+
+    /// Changes whenever operations of the broker were committed.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.clone()
+    }
+
+    fn hand_over(&self, job: Job) -> Result<(), StoreError> {
+        self.jobs.try_send(job).map_err(|error| {
             StoreError::Unavailable(match error {
-                mpsc::error::TrySendError::Full(_) => format!("{WAITING_MAX} batches wait for it already"),
+                mpsc::error::TrySendError::Full(_) => format!("{WAITING_MAX} requests wait for it already"),
                 mpsc::error::TrySendError::Closed(_) => "it is closed".to_owned(),
             })
-        })?;
-        answered.await.unwrap_or_else(|_| Err(StoreError::Unavailable("it was closed before it answered".to_owned())))
+        })
     }
+}
+
+fn closed_early() -> StoreError {
+    StoreError::Unavailable("it was closed before it answered".to_owned())
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use jadpo_core::store::schema::MIGRATIONS;
+use jadpo_core::broker;
+use jadpo_core::store::schema::{MIGRATIONS, Migration};
 use rusqlite::{Connection, OpenFlags};
 
 /// How long to wait for another process that is writing.
@@ -76,19 +77,27 @@ pub(super) fn existing(path: &Path) -> Result<Connection, OpenError> {
 /// A connection to a file that is there or made, at this build's version.
 pub(super) fn create_and_migrate(path: &Path) -> Result<Connection, OpenError> {
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
-    let mut version = version(&connection).map_err(|error| OpenError::io(path, &error))?;
-    for migration in MIGRATIONS {
-        if migration.version <= version {
-            continue;
-        }
-        migrate(&mut connection, migration.sql).map_err(|error| OpenError::Migration {
+    bring_up(&mut connection, path, "jadpo_schema", MIGRATIONS)?;
+    bring_up(&mut connection, path, "jadpo_broker", broker::schema::MIGRATIONS)?;
+    Ok(connection)
+}
+
+/// Runs what is missing of a list of migrations; `table` is the one that holds the list's version.
+fn bring_up(
+    connection: &mut Connection,
+    path: &Path,
+    table: &'static str,
+    migrations: &[Migration],
+) -> Result<(), OpenError> {
+    let version = version(connection, table).map_err(|error| OpenError::io(path, &error))?;
+    for migration in migrations.iter().filter(|migration| migration.version > version) {
+        migrate(connection, migration.sql).map_err(|error| OpenError::Migration {
             path: path.to_owned(),
             name: migration.file_name,
             why: error.to_string(),
         })?;
-        version = migration.version;
     }
-    Ok(connection)
+    Ok(())
 }
 
 fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, OpenError> {
@@ -104,11 +113,14 @@ fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, OpenError> {
     set_up().map_err(|error| OpenError::io(path, &error))
 }
 
-/// 0 for a store that has no tables yet.
-fn version(connection: &Connection) -> rusqlite::Result<u32> {
-    let table = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'jadpo_schema'";
-    let is_there: bool = connection.query_row(table, [], |row| row.get(0))?;
-    if is_there { connection.query_row("SELECT version FROM jadpo_schema", [], |row| row.get(0)) } else { Ok(0) }
+/// 0 for a store that has no such table yet.
+fn version(connection: &Connection, table: &'static str) -> rusqlite::Result<u32> {
+    let is_there = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?1";
+    if connection.query_row(is_there, [table], |row| row.get::<_, bool>(0))? {
+        connection.query_row(&format!("SELECT version FROM {table}"), [], |row| row.get(0))
+    } else {
+        Ok(0)
+    }
 }
 
 /// The migration writes the new version itself, as it does where Wrangler applies it.

@@ -1,121 +1,160 @@
-//! The one thread that writes. What waits when it comes round shares one transaction and one sync of the disk; each
-//! batch has a savepoint of its own, so that one that fails leaves the others alone.
+//! The one thread that writes. What waits when it comes round shares one transaction and one sync of the disk. Each
+//! request stands for itself: one that fails leaves the others alone.
 
-use jadpo_core::store::{Row, Rows, Statement, StoreError, Value, classify};
-use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{CachedStatement, Connection, ToSql};
-use tokio::sync::mpsc;
+use std::time::Instant;
 
-use super::Job;
+use jadpo_core::broker::{Broker, Moment};
+use jadpo_core::store::StoreError;
+use rusqlite::Connection;
+use tokio::sync::{mpsc, watch};
 
-/// Batches in one transaction at most, so that the first of them does not wait for ever.
+use super::run;
+use super::work::{Job, Work};
+use crate::host::{now_ms, random};
+
+/// Requests in one transaction at most, so that the first of them does not wait for ever.
 const GROUP_MAX: usize = 256;
 
-type Answer = Result<Vec<Rows>, StoreError>;
-
 /// Works until every handle is gone.
-pub(super) fn run(connection: Connection, mut waiting: mpsc::Receiver<Job>) {
+pub(super) fn run(connection: Connection, mut waiting: mpsc::Receiver<Job>, changed: watch::Sender<u64>) {
+    let mut writer =
+        Writer { connection, broker: None, broker_is_right: false, data_version: 0, started: Instant::now() };
     let mut group = Vec::new();
     while waiting.blocking_recv_many(&mut group, GROUP_MAX) > 0 {
-        let (batches, askers): (Vec<_>, Vec<_>) = group.drain(..).map(|job| (job.statements, job.answer)).unzip();
-        let answers = commit(&connection, &batches);
-        for (asker, answer) in askers.into_iter().zip(answers) {
-            // Who no longer listens does not need to know; the batch is committed all the same.
-            let _ = asker.send(answer);
+        let has_broker = group.iter().any(|job| matches!(job, Job::Broker(_)));
+        writer.commit(&mut group);
+        group.drain(..).for_each(Job::answer);
+        if has_broker {
+            changed.send_modify(|count| *count = count.wrapping_add(1));
         }
     }
 }
 
-/// One answer for each batch, in order.
-fn commit(connection: &Connection, batches: &[Vec<Statement>]) -> Vec<Answer> {
-    let mut answers = Vec::with_capacity(batches.len());
-    while answers.len() < batches.len() {
-        let rest = batches.get(answers.len()..).unwrap_or_default();
-        answers.extend(transaction(connection, rest));
-    }
-    answers
+struct Writer {
+    connection: Connection,
+    broker: Option<Broker>,
+    /// Whether what the broker remembers is what the store holds.
+    broker_is_right: bool,
+    /// What SQLite counts up when another connection writes to the file.
+    data_version: i64,
+    started: Instant,
 }
 
-/// Runs as many of the batches as one transaction carries: all of them, unless SQLite gives the transaction up in the
-/// middle (a full disk), which loses those before too. There is always at least one answer.
-fn transaction(connection: &Connection, batches: &[Vec<Statement>]) -> Vec<Answer> {
-    if let Err(error) = connection.execute_batch("BEGIN IMMEDIATE") {
-        return batches.iter().map(|_| Err(classify(&error.to_string()))).collect();
-    }
-    let mut answers: Vec<Answer> = Vec::with_capacity(batches.len());
-    for batch in batches {
-        let answer = in_savepoint(connection, batch);
-        let lost = connection.is_autocommit();
-        let why = answer.as_ref().err().map_or_else(String::new, ToString::to_string);
-        answers.push(answer);
-        if lost {
-            fail_all(&mut answers, &format!("its transaction was rolled back: {why}"));
-            return answers;
+/// How a transaction treats the broker's operations.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    /// Without a savepoint each, which costs a copy of every page that they change. They refuse before they write, so
+    /// only a failure of the store makes one necessary, and then everything is done again carefully.
+    Quick,
+    /// Each in a savepoint of its own.
+    Careful,
+}
+
+impl Writer {
+    /// Leaves an outcome in each job.
+    fn commit(&mut self, jobs: &mut [Job]) {
+        if self.transaction(jobs, Manner::Quick) == jobs.len() {
+            return;
+        }
+        let mut done = 0;
+        while let Some(rest) = jobs.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            done += self.transaction(rest, Manner::Careful);
         }
     }
-    if let Err(error) = connection.execute_batch("COMMIT") {
-        if !connection.is_autocommit() {
+
+    /// Runs the jobs in one transaction and answers for how many of them the outcome stands: all, unless SQLite gives
+    /// the transaction up in the middle (a full disk), which fails those before as well. Quickly, that is none: they
+    /// are to be done again.
+    fn transaction(&mut self, jobs: &mut [Job], manner: Manner) -> usize {
+        let moment = self.moment();
+        if let Err(error) = self.begin() {
+            jobs.iter_mut().for_each(|job| job.fail(&error));
+            return jobs.len();
+        }
+        for index in 0..jobs.len() {
+            let Some((done, [job, ..])) = jobs.split_at_mut_checked(index) else { break };
+            let failure = self.run_one(job, manner, moment).err();
+            if failure.is_some() && manner == Manner::Quick {
+                self.roll_back();
+                return 0;
+            }
+            if self.connection.is_autocommit() {
+                let why = failure.map_or_else(String::new, |error| error.to_string());
+                let lost = StoreError::Unavailable(format!("its transaction was rolled back: {why}"));
+                self.broker_is_right = false;
+                done.iter_mut().chain([job]).for_each(|job| job.fail(&lost));
+                return index + 1;
+            }
+        }
+        if let Err(error) = run::cached(&self.connection, "COMMIT") {
+            self.roll_back();
+            let lost = StoreError::Unavailable(error.to_string());
+            jobs.iter_mut().for_each(|job| job.fail(&lost));
+        }
+        jobs.len()
+    }
+
+    fn begin(&mut self) -> Result<(), StoreError> {
+        run::cached(&self.connection, "BEGIN IMMEDIATE")?;
+        let version = run::number(&self.connection, "PRAGMA data_version").unwrap_or_default();
+        if version != self.data_version {
+            self.broker_is_right = false;
+            self.data_version = version;
+        }
+        Ok(())
+    }
+
+    fn roll_back(&mut self) {
+        self.broker_is_right = false;
+        if !self.connection.is_autocommit() {
             // Nothing to be done about a failure here: the next BEGIN tells.
-            let _ = connection.execute_batch("ROLLBACK");
+            let _ = run::cached(&self.connection, "ROLLBACK");
         }
-        fail_all(&mut answers, &error.to_string());
     }
-    answers
-}
 
-/// Turns what had gone well into "not committed", and leaves what was refused for its own reason.
-fn fail_all(answers: &mut [Answer], why: &str) {
-    for answer in answers.iter_mut().filter(|answer| answer.is_ok()) {
-        *answer = Err(StoreError::Unavailable(why.to_owned()));
+    /// # Errors
+    /// A failure that a broker's operation ended with, or the loss of the whole transaction.
+    fn run_one(&mut self, job: &mut Job, manner: Manner, moment: Moment) -> Result<(), StoreError> {
+        match job {
+            Job::Batch(work) => {
+                let outcome = run::in_savepoint(&self.connection, || run::batch(&self.connection, &work.statements));
+                let failure = outcome.as_ref().err().cloned();
+                work.outcome = Some(outcome);
+                match failure {
+                    Some(error) if self.connection.is_autocommit() => Err(error),
+                    _ => Ok(()),
+                }
+            }
+            Job::Broker(work) if manner == Manner::Quick => self.operate(work.as_mut(), moment),
+            Job::Broker(work) => {
+                run::cached(&self.connection, "SAVEPOINT request").inspect_err(|error| work.fail(error))?;
+                let outcome = self.operate(work.as_mut(), moment);
+                if outcome.is_err() {
+                    self.broker_is_right = false;
+                }
+                run::end_savepoint(&self.connection, outcome.is_ok()).inspect_err(|error| work.fail(error))?;
+                outcome
+            }
+        }
     }
-}
 
-fn in_savepoint(connection: &Connection, batch: &[Statement]) -> Answer {
-    let sql_error = |error: rusqlite::Error| classify(&error.to_string());
-    connection.execute_batch("SAVEPOINT batch").map_err(sql_error)?;
-    let answer: Result<Vec<Rows>, rusqlite::Error> = batch.iter().map(|one| statement(connection, one)).collect();
-    if connection.is_autocommit() {
-        return answer.map_err(sql_error);
+    fn operate(&mut self, work: &mut dyn Work, moment: Moment) -> Result<(), StoreError> {
+        let mut sql = run::Session(&self.connection);
+        let made = match &mut self.broker {
+            Some(_) if self.broker_is_right => Ok(()),
+            Some(broker) => broker.reload(&mut sql, moment),
+            none => Broker::load(&mut sql, moment).map(|broker| *none = Some(broker)),
+        };
+        made.inspect_err(|error| work.fail(error))?;
+        self.broker_is_right = true;
+        match &mut self.broker {
+            Some(broker) => work.run(broker, &mut sql, moment),
+            None => Ok(()),
+        }
     }
-    let end = if answer.is_ok() { "RELEASE batch" } else { "ROLLBACK TO batch; RELEASE batch" };
-    let ended = connection.execute_batch(end);
-    answer.and_then(|rows| ended.map(|()| rows)).map_err(sql_error)
-}
 
-fn statement(connection: &Connection, statement: &Statement) -> Result<Rows, rusqlite::Error> {
-    let before = connection.total_changes();
-    let mut prepared: CachedStatement<'_> = connection.prepare_cached(statement.sql)?;
-    let columns = prepared.column_count();
-    let mut found = prepared.query(rusqlite::params_from_iter(statement.params.iter().map(Bound)))?;
-    let mut rows = Vec::new();
-    while let Some(row) = found.next()? {
-        let values = (0..columns).map(|index| row.get_ref(index).map(value)).collect::<Result<_, _>>()?;
-        rows.push(Row(values));
-    }
-    drop(found);
-    Ok(Rows { rows, changes: connection.total_changes() - before, rows_written: 0 })
-}
-
-struct Bound<'a>(&'a Value);
-
-impl ToSql for Bound<'_> {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(ToSqlOutput::Borrowed(match self.0 {
-            Value::Null => ValueRef::Null,
-            Value::Integer(number) => ValueRef::Integer(*number),
-            Value::Real(number) => ValueRef::Real(*number),
-            Value::Text(text) => ValueRef::Text(text.as_bytes()),
-            Value::Blob(bytes) => ValueRef::Blob(bytes),
-        }))
-    }
-}
-
-fn value(value: ValueRef<'_>) -> Value {
-    match value {
-        ValueRef::Null => Value::Null,
-        ValueRef::Integer(number) => Value::Integer(number),
-        ValueRef::Real(number) => Value::Real(number),
-        ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
-        ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
+    fn moment(&self) -> Moment {
+        let steady_ms = i64::try_from(self.started.elapsed().as_millis()).unwrap_or(i64::MAX);
+        Moment { wall_ms: now_ms(), steady_ms, random: random() }
     }
 }

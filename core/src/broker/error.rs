@@ -1,0 +1,191 @@
+//! Why the broker did not do what it was asked, with Cloudflare's code where there is one.
+
+use std::fmt;
+
+use crate::store::StoreError;
+
+/// A refusal, or a failure of the store. After either, nothing of the operation is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BrokerError {
+    /// There is no queue of this name.
+    QueueNotFound(String),
+    /// There is a queue of this name already.
+    QueueExists(String),
+    /// A queue cannot have this name.
+    NameInvalid {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// There are as many queues as there may be.
+    TooManyQueues {
+        /// How many that is.
+        limit: usize,
+    },
+    /// A setting of a queue or its consumer is out of its range.
+    SettingInvalid {
+        /// The setting.
+        setting: &'static str,
+        /// Its least value.
+        least: u64,
+        /// Its greatest value.
+        greatest: u64,
+        /// The value given.
+        actual: u64,
+    },
+    /// A queue cannot be its own dead-letter queue.
+    OwnDeadLetterQueue(String),
+    /// A message's body is too big.
+    MessageTooBig {
+        /// Place in the batch, from 0.
+        index: usize,
+        /// Bytes that it may have.
+        limit: usize,
+        /// Bytes that it has.
+        actual: usize,
+    },
+    /// The bodies of a batch are too big together.
+    BatchTooBig {
+        /// Bytes that they may have.
+        limit: usize,
+        /// Bytes that they have.
+        actual: usize,
+    },
+    /// A batch of no message, or of too many.
+    BatchCount {
+        /// Messages that it may have.
+        limit: usize,
+        /// Messages that it has.
+        actual: usize,
+    },
+    /// A message's own delay is too long.
+    DelayTooLong {
+        /// Place in the batch, from 0.
+        index: usize,
+        /// Seconds that it may be.
+        limit: u32,
+        /// Seconds that it is.
+        actual: u32,
+    },
+    /// A batch's delay is too long.
+    BatchDelayTooLong {
+        /// Seconds that it may be.
+        limit: u32,
+        /// Seconds that it is.
+        actual: u32,
+    },
+    /// A message's metadata are too big.
+    MetaTooBig {
+        /// Place in the batch, from 0.
+        index: usize,
+        /// Bytes that they may have.
+        limit: usize,
+        /// Bytes that they have.
+        actual: usize,
+    },
+    /// A JSON body is empty, which no JSON is.
+    JsonEmpty {
+        /// Place in the batch, from 0.
+        index: usize,
+    },
+    /// The queue is paused: nothing is taken from it.
+    Paused(String),
+    /// Too much is asked of it at this moment. The same call may succeed a little later.
+    Overloaded(String),
+    /// The queue holds as much as it may.
+    QueueFull {
+        /// Bytes that it may hold.
+        limit: u64,
+        /// Bytes that it would hold.
+        actual: u64,
+    },
+    /// The store failed.
+    Store(StoreError),
+}
+
+impl BrokerError {
+    /// Cloudflare's code for it; `None` where its documentation names none.
+    #[must_use]
+    pub fn code(&self) -> Option<u32> {
+        Some(match self {
+            Self::QueueNotFound(_) => 10_104,
+            Self::BatchDelayTooLong { .. } => 10_202,
+            Self::DelayTooLong { .. } | Self::MetaTooBig { .. } => 10_203,
+            Self::MessageTooBig { .. } => 10_204,
+            Self::BatchTooBig { .. } => 10_205,
+            Self::BatchCount { .. } => 10_206,
+            Self::JsonEmpty { .. } => 10_208,
+            Self::Overloaded(_) | Self::Store(StoreError::Unavailable(_)) => 10_250,
+            Self::QueueFull { .. } => 10_251,
+            Self::Store(_) => 15_000,
+            Self::SettingInvalid { .. } | Self::OwnDeadLetterQueue(_) => return self.settings_code(),
+            Self::QueueExists(_) | Self::NameInvalid { .. } | Self::TooManyQueues { .. } | Self::Paused(_) => {
+                return None;
+            }
+        })
+    }
+
+    /// Wrangler knows one code for a queue's settings and one for its consumer's.
+    fn settings_code(&self) -> Option<u32> {
+        const OF_THE_QUEUE: [&str; 2] = ["delivery_delay", "message_retention_period"];
+        match self {
+            Self::SettingInvalid { setting, .. } if OF_THE_QUEUE.contains(setting) => Some(100_128),
+            _ => Some(100_127),
+        }
+    }
+
+    /// Whether the same call may succeed a little later.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Overloaded(_) | Self::Store(StoreError::Unavailable(_)))
+    }
+}
+
+impl From<StoreError> for BrokerError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl fmt::Display for BrokerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::QueueNotFound(name) => write!(f, "there is no queue `{name}`"),
+            Self::QueueExists(name) => write!(f, "there is a queue `{name}` already"),
+            Self::NameInvalid { name, why } => write!(f, "a queue cannot be named `{name}`: {why}"),
+            Self::TooManyQueues { limit } => write!(f, "there are {limit} queues, and there can be no more"),
+            Self::SettingInvalid { setting, least, greatest, actual } => {
+                write!(f, "{setting} is {actual}; it must be between {least} and {greatest}")
+            }
+            Self::OwnDeadLetterQueue(name) => write!(f, "`{name}` cannot be its own dead-letter queue"),
+            Self::MessageTooBig { index, limit, actual } => {
+                write!(f, "message {} has {actual} bytes; a message has at most {limit}", index + 1)
+            }
+            Self::BatchTooBig { limit, actual } => {
+                write!(f, "the batch has {actual} bytes; a batch has at most {limit}")
+            }
+            Self::BatchCount { limit, actual } => {
+                write!(f, "the batch has {actual} messages; a batch has 1 to {limit}")
+            }
+            Self::DelayTooLong { index, limit, actual } => {
+                write!(f, "message {} is delayed by {actual} s; a delay is at most {limit} s", index + 1)
+            }
+            Self::BatchDelayTooLong { limit, actual } => {
+                write!(f, "the batch is delayed by {actual} s; a delay is at most {limit} s")
+            }
+            Self::MetaTooBig { index, limit, actual } => {
+                write!(f, "message {} has {actual} bytes of metadata; at most {limit} are kept", index + 1)
+            }
+            Self::JsonEmpty { index } => write!(f, "message {} is sent as JSON and has no bytes", index + 1),
+            Self::Paused(name) => write!(f, "the queue `{name}` is paused"),
+            Self::Overloaded(why) => write!(f, "the broker is overloaded: {why}; try again a little later"),
+            Self::QueueFull { limit, actual } => {
+                write!(f, "the queue would hold {actual} bytes; a queue holds at most {limit}")
+            }
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for BrokerError {}

@@ -1,0 +1,32 @@
+//! Cloudflare's limits for queues and messages, as its documentation gives them. One KB is 1,000 bytes.
+
+/// Queues in one store.
+pub const QUEUES_MAX: usize = 10_000;
+/// Longest name of a queue, in characters.
+pub const NAME_LEN_MAX: usize = 63;
+/// Bytes of one message's body.
+pub const MESSAGE_BYTES_MAX: usize = 128_000;
+/// Bytes of all bodies sent at once.
+pub const BATCH_BYTES_MAX: usize = 256_000;
+/// Messages sent, taken or looked at at once.
+pub const BATCH_COUNT_MAX: usize = 100;
+/// Bytes that may wait in one queue.
+pub const QUEUE_BYTES_MAX: u64 = 25_000_000_000;
+/// Longest delay of a send or a retry, in seconds: a day.
+pub const DELAY_MAX_S: u32 = 86_400;
+/// Shortest and longest time that a message is kept, in seconds: a minute and 14 days.
+pub const RETENTION_S: (u32, u32) = (60, 1_209_600);
+/// Longest visibility timeout, in milliseconds: 12 hours.
+pub const VISIBILITY_MAX_MS: u32 = 43_200_000;
+/// Longest time to wait for a batch to fill, in milliseconds: a minute.
+pub const BATCH_WAIT_MAX_MS: u32 = 60_000;
+/// Most retries.
+pub const RETRIES_MAX: u32 = 100;
+/// Most batches handed to one consumer side by side.
+pub const CONCURRENCY_MAX: u32 = 250;
+/// Calls to one queue's producer side by side; what comes on top is told to come back.
+pub const PRODUCERS_MAX: usize = 256;
+/// Bytes of a message's metadata. Ours: Cloudflare's messages carry none.
+pub const META_BYTES_MAX: usize = 65_536;
+/// Bytes kept of what a consumer said went wrong.
+pub const ERROR_BYTES_MAX: usize = 2_000;

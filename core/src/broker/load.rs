@@ -1,0 +1,118 @@
+//! What the broker keeps in memory, made from the store.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::clock::Clock;
+use super::lease::LeaseKey;
+use super::settings::{ConsumerSettings, Settings};
+use super::sql::Sql;
+use super::types::QueueInfo;
+use super::{Broker, Moment, Queue, Tally};
+use crate::store::{Row, StoreError, Value};
+
+const HEAD: &str = "SELECT lease_key, next_seq, next_queue, clock_ms, age_ms FROM jadpo_broker";
+const QUEUES: &str = "SELECT name, queue, id, created_at, modified_at, delivery_delay_s, retention_s, paused, \
+    batch_size, batch_wait_ms, max_retries, retry_delay_s, visibility_ms, dead_letter_queue, max_concurrency \
+    FROM jadpo_queues";
+const TALLIES: &str = "SELECT queue, count(*), sum(bytes), sum(leased), sum(leased = 0 AND due_at > 0) \
+    FROM jadpo_queue_due GROUP BY queue";
+const GARBAGE: &str = "SELECT queue FROM jadpo_queue_garbage";
+
+impl Broker {
+    /// Reads the store. Counting a million waiting messages takes about a tenth of a second.
+    ///
+    /// # Errors
+    /// Any [`StoreError`]; `NotCurrent` if the store has not been brought up to date.
+    pub fn load(sql: &mut dyn Sql, moment: Moment) -> Result<Self, StoreError> {
+        let head = sql.run(HEAD, &[])?.rows.into_iter().next().ok_or_else(|| broken("its head is gone"))?;
+        let key = match head.0.first() {
+            Some(Value::Blob(key)) => LeaseKey::new(key),
+            _ => None,
+        };
+        let key = key.ok_or_else(|| broken("its lease key is gone"))?;
+        let next_seq = integer(&head, 1)?;
+        let mut broker = Self {
+            queues: BTreeMap::new(),
+            garbage: BTreeSet::new(),
+            key,
+            clock: Clock::start(moment, integer(&head, 3)?, integer(&head, 4)?),
+            next_seq,
+            reserved_seq: next_seq,
+            next_queue: integer(&head, 2)?,
+            swept_last: String::new(),
+        };
+        broker.read_queues(sql)?;
+        Ok(broker)
+    }
+
+    /// Reads the store again, after a failure or after somebody else wrote to it. Its clocks run on.
+    ///
+    /// # Errors
+    /// As [`Broker::load`]. It must not be used before a reload succeeded.
+    pub fn reload(&mut self, sql: &mut dyn Sql, moment: Moment) -> Result<(), StoreError> {
+        let clock = self.clock.clone();
+        *self = Self::load(sql, moment)?;
+        self.clock = clock;
+        Ok(())
+    }
+
+    fn read_queues(&mut self, sql: &mut dyn Sql) -> Result<(), StoreError> {
+        let mut tallies = BTreeMap::new();
+        for row in sql.run(TALLIES, &[])?.rows {
+            let count = |column| Ok::<_, StoreError>(integer(&row, column)?.unsigned_abs());
+            let tally = Tally { messages: count(1)?, bytes: count(2)?, leased: count(3)?, delayed: count(4)? };
+            tallies.insert(integer(&row, 0)?, tally);
+        }
+        for row in sql.run(QUEUES, &[])?.rows {
+            let number = integer(&row, 1)?;
+            let tally = tallies.remove(&number).unwrap_or_default();
+            let info = info(&row)?;
+            self.queues.insert(info.name.clone(), Queue { info, number, tally, expires_at_age_ms: 0 });
+        }
+        for row in sql.run(GARBAGE, &[])?.rows {
+            self.garbage.insert(integer(&row, 0)?);
+        }
+        Ok(())
+    }
+}
+
+fn info(row: &Row) -> Result<QueueInfo, StoreError> {
+    let settings = Settings {
+        delivery_delay_s: small(row, 5)?,
+        retention_s: small(row, 6)?,
+        paused: integer(row, 7)? != 0,
+        consumer: ConsumerSettings {
+            batch_size: small(row, 8)?,
+            batch_wait_ms: small(row, 9)?,
+            max_retries: small(row, 10)?,
+            retry_delay_s: small(row, 11)?,
+            visibility_ms: small(row, 12)?,
+            dead_letter_queue: row.text(13).map(str::to_owned),
+            max_concurrency: row.integer(14).and_then(|most| u32::try_from(most).ok()),
+        },
+    };
+    Ok(QueueInfo {
+        name: text(row, 0)?,
+        id: text(row, 2)?,
+        created_at_ms: integer(row, 3)?,
+        modified_at_ms: integer(row, 4)?,
+        settings,
+    })
+}
+
+pub(super) fn integer(row: &Row, column: usize) -> Result<i64, StoreError> {
+    row.integer(column).ok_or_else(|| broken("a number is none"))
+}
+
+pub(super) fn small(row: &Row, column: usize) -> Result<u32, StoreError> {
+    u32::try_from(integer(row, column)?).map_err(|_| broken("a number is out of its range"))
+}
+
+fn text(row: &Row, column: usize) -> Result<String, StoreError> {
+    row.text(column).map(str::to_owned).ok_or_else(|| broken("a text is none"))
+}
+
+/// What only somebody else's hand in the file can do.
+pub(super) fn broken(what: &str) -> StoreError {
+    StoreError::Refused(format!("the queues' tables are damaged: {what}"))
+}

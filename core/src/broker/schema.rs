@@ -1,0 +1,7 @@
+//! The broker's tables. They have a list and a version of their own, since only the native store has them.
+
+use crate::store::schema::Migration;
+
+/// The broker's migrations, in the order they run, beside and after the store's own.
+pub const MIGRATIONS: &[Migration] =
+    &[Migration { version: 1, file_name: "0001_broker.sql", sql: include_str!("migrations/0001_broker.sql") }];

@@ -1,0 +1,116 @@
+//! What the writer is asked to do.
+
+use std::fmt;
+
+use jadpo_core::broker::{Broker, BrokerError, Moment, Sql};
+use jadpo_core::store::{Rows, Statement, StoreError};
+use tokio::sync::oneshot;
+
+/// A request on its way to the writer.
+#[derive(Debug)]
+pub(super) enum Job {
+    Batch(BatchWork),
+    Broker(Box<dyn Work>),
+}
+
+/// A batch of statements, and what came of it.
+#[derive(Debug)]
+pub(super) struct BatchWork {
+    pub(super) statements: Vec<Statement>,
+    pub(super) outcome: Option<Result<Vec<Rows>, StoreError>>,
+    answer: oneshot::Sender<Result<Vec<Rows>, StoreError>>,
+}
+
+/// An operation of the broker, and what came of it. It may be run again if its transaction is rolled back, for a fault
+/// of its own or of another in its group.
+pub(super) trait Work: fmt::Debug + Send {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// A failure of the store. A refusal is an outcome like another.
+    fn run(&mut self, broker: &mut Broker, sql: &mut dyn Sql, moment: Moment) -> Result<(), StoreError>;
+    /// It is not committed.
+    fn fail(&mut self, error: &StoreError);
+    /// Tells who asked.
+    fn answer(self: Box<Self>);
+}
+
+/// What the broker is to do.
+pub(crate) trait Operation<T>:
+    FnMut(&mut Broker, &mut dyn Sql, Moment) -> Result<T, BrokerError> + Send + 'static
+{
+}
+
+impl<T, F> Operation<T> for F where
+    F: FnMut(&mut Broker, &mut dyn Sql, Moment) -> Result<T, BrokerError> + Send + 'static
+{
+}
+
+/// [`Work`] of any operation.
+pub(super) struct BrokerWork<T, F> {
+    operation: F,
+    outcome: Option<Result<T, BrokerError>>,
+    answer: oneshot::Sender<Result<T, BrokerError>>,
+}
+
+impl Job {
+    /// It is not committed. What was refused for its own reason keeps it.
+    pub(super) fn fail(&mut self, error: &StoreError) {
+        match self {
+            Self::Batch(work) if !matches!(work.outcome, Some(Err(_))) => work.outcome = Some(Err(error.clone())),
+            Self::Batch(_) => {}
+            Self::Broker(work) => work.fail(error),
+        }
+    }
+
+    /// Tells who asked. Who no longer listens does not need to know; it is committed all the same.
+    pub(super) fn answer(self) {
+        match self {
+            Self::Batch(work) => {
+                let _ = work.outcome.map(|outcome| work.answer.send(outcome));
+            }
+            Self::Broker(work) => work.answer(),
+        }
+    }
+}
+
+impl BatchWork {
+    pub(super) fn new(statements: Vec<Statement>, answer: oneshot::Sender<Result<Vec<Rows>, StoreError>>) -> Self {
+        Self { statements, outcome: None, answer }
+    }
+}
+
+impl<T, F> BrokerWork<T, F> {
+    pub(super) fn new(operation: F, answer: oneshot::Sender<Result<T, BrokerError>>) -> Self {
+        Self { operation, outcome: None, answer }
+    }
+}
+
+impl<T: Send, F: Operation<T>> Work for BrokerWork<T, F> {
+    fn run(&mut self, broker: &mut Broker, sql: &mut dyn Sql, moment: Moment) -> Result<(), StoreError> {
+        let outcome = (self.operation)(broker, sql, moment);
+        let failure = match &outcome {
+            Err(BrokerError::Store(error)) => Err(error.clone()),
+            _ => Ok(()),
+        };
+        self.outcome = Some(outcome);
+        failure
+    }
+
+    fn fail(&mut self, error: &StoreError) {
+        if !matches!(self.outcome, Some(Err(_))) {
+            self.outcome = Some(Err(error.clone().into()));
+        }
+    }
+
+    fn answer(self: Box<Self>) {
+        let Self { outcome, answer, .. } = *self;
+        let _ = outcome.map(|outcome| answer.send(outcome));
+    }
+}
+
+impl<T, F> fmt::Debug for BrokerWork<T, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BrokerWork")
+    }
+}

@@ -1,0 +1,21 @@
+//! The queue engine, on `SQLite` in memory, with a clock and faults at the test's command; and on files.
+
+// Marked as tests so that helpers, too, may unwrap.
+#[cfg(test)]
+mod crash;
+#[cfg(test)]
+mod dead;
+#[cfg(test)]
+mod limits;
+#[cfg(test)]
+mod queues;
+#[cfg(test)]
+mod settling;
+#[cfg(test)]
+mod simulation;
+#[cfg(test)]
+mod support;
+#[cfg(test)]
+mod taking;
+#[cfg(test)]
+mod time;
