@@ -94,7 +94,7 @@ impl Install<'_> {
         cargo.current_dir(self.into).args(["install", package, "--version", version]).args(flags);
         cargo.arg("--root").arg(self.into).env("CARGO_TARGET_DIR", self.shared);
         cargo.envs(QUICK_RELEASE).env_remove("RUSTFLAGS").env_remove("CARGO_BUILD_TARGET");
-        let title = format!("{package} {version}: cargo install, some minutes");
+        let title = format!("{package} {version}: cargo install");
         run::step(&title, &mut cargo, &self.cache.log(&format!("install-{package}")))
             .map_err(|p| p.help("see whether cargo reaches its registry, then run the command again"))
     }

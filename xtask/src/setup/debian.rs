@@ -140,7 +140,7 @@ fn build(cache: &Cache, into: &Path) -> Result<()> {
     cargo.current_dir(&empty).args(["build", "--release", "--target", TRIPLE, BUILD_STD]);
     cargo.env("RUSTC", RUSTC).env("RUSTC_BOOTSTRAP", "1").env("CARGO_TARGET_DIR", empty.join("target"));
     cargo.env_remove("RUSTFLAGS").env_remove("RUSTC_WRAPPER");
-    run::step("the Wasm standard library for Debian's rustc, about a minute", &mut cargo, &cache.log("wasm-std"))
+    run::step("the Wasm standard library for Debian's rustc", &mut cargo, &cache.log("wasm-std"))
         .map_err(|p| p.help("check that cargo reaches its registry, then run the command again"))?;
 
     let libs = into.join("sysroot/lib/rustlib").join(TRIPLE).join("lib");
