@@ -1,6 +1,7 @@
 // A deployable folder, as `jadpo build` writes it, and how Miniflare starts it.
 
 import { execFile } from "node:child_process";
+import { rmSync } from "node:fs";
 import { mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,9 +10,14 @@ import { unstable_getMiniflareWorkerOptions as optionsOf } from "wrangler";
 
 const run = promisify(execFile);
 
-/** A new folder that nothing else uses, below the system's temporary one. */
-export function temporaryFolder(name) {
-  return mkdtemp(join(tmpdir(), `jadpo-${name}-`));
+const made = new Set();
+process.once("exit", () => made.forEach((folder) => rmSync(folder, { recursive: true, force: true })));
+
+/** A new folder that nothing else uses, below the system's temporary one. It goes at the latest when the process ends. */
+export async function temporaryFolder(name) {
+  const folder = await mkdtemp(join(tmpdir(), `jadpo-${name}-`));
+  made.add(folder);
+  return folder;
 }
 
 /** Removes a folder and what is in it. */
