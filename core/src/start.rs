@@ -32,12 +32,15 @@ pub enum StartError {
     Malformed(String),
     /// It was written in another form: by a newer or an older build.
     OtherFormat(u32),
+    /// It names something that it does not have, which no build writes.
+    Inconsistent(String),
 }
 
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Malformed(what) => write!(f, "program.json cannot be read: {what}; build the app again"),
+            Self::Inconsistent(what) => write!(f, "program.json was changed by hand: {what}; build the app again"),
             Self::OtherFormat(format) => write!(
                 f,
                 "program.json has form {format} and this build reads form {PROGRAM_FORMAT}; \
@@ -64,7 +67,9 @@ impl App {
         if form.format != PROGRAM_FORMAT {
             return Err(StartError::OtherFormat(form.format));
         }
-        Ok(Self::new(serde_json::from_str(program_json).map_err(malformed)?))
+        let program = serde_json::from_str(program_json).map_err(malformed)?;
+        check_names(&program)?;
+        Ok(Self::new(program))
     }
 
     /// Starts a program that is at hand.
@@ -112,6 +117,25 @@ impl App {
     }
 }
 
+/// Whatever a program names is there. A build writes no other, and a message read by another would be parked for it.
+fn check_names(program: &Program) -> Result<(), StartError> {
+    let missing = |what: String| Err(StartError::Inconsistent(what));
+    for (connection, receiving) in &program.receiving {
+        if !program.connections.contains_key(connection) {
+            return missing(format!("it receives from {connection}, which is no connection of it"));
+        }
+        if !program.events.contains_key(&receiving.event) {
+            return missing(format!("{connection} becomes {}, which is no event of it", receiving.event));
+        }
+    }
+    for (name, subscriber) in &program.subscribers {
+        if !program.events.contains_key(&subscriber.on) {
+            return missing(format!("{name} subscribes to {}, which is no event of it", subscriber.on));
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,6 +146,12 @@ mod tests {
         assert!(matches!(App::start("{"), Err(StartError::Malformed(_))));
         assert!(matches!(App::start(r#"{"format":1}"#), Err(StartError::Malformed(_))));
         assert!(App::start(r#"{"format":1,"app":"a"}"#).is_ok());
+        let changed = r#"{"format":1,"app":"a","subscribers":{"s":{"on":"Gone","target":{"run":"f"}}}}"#;
+        let error = App::start(changed).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "program.json was changed by hand: s subscribes to Gone, which is no event of it; build the app again"
+        );
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod shop;
 
 use jadpo_core::deliver::CLAIM_MS;
 use jadpo_core::queue::{Body, Message};
+use jadpo_core::receive::{Parked, reread};
 use jadpo_core::start::App;
 use jadpo_core::tick::{KEEP_MS, Ticked, tick};
 use jadpo_host_test::{Reply, StoreFault, TestHost, run, run_until_crash};
@@ -106,7 +107,8 @@ fn a_repeat_of_a_kept_event_leaves_the_parked_list_and_is_not_delivered_again() 
     let strict = app(&["ledger"]);
     park(&host, &strict, 1);
     // The same message comes again, and the newer build keeps it; a stray parked copy is put back by hand.
-    let claimed = receive_from(&host, &old, "moves-q", vec![text(&host, "bad0", r#"{"n":"text 0"}"#)]);
+    let again = Message { attempts: 2, ..text(&host, "bad0", r#"{"n":"text 0"}"#) };
+    let claimed = receive_from(&host, &old, "moves-q", vec![again]);
     deliver_in(&host, &old, claimed, 30_000);
     host.meddle(
         "INSERT INTO jadpo_parked_messages (connection, queue, message_id, reason, detail, attempts, sent_at, \
@@ -116,6 +118,50 @@ fn a_repeat_of_a_kept_event_leaves_the_parked_list_and_is_not_delivered_again() 
     let ticked = tick_now(&host, &old);
     assert_eq!((ticked.kept, ticked.repeats), (0, 1));
     assert_eq!((rows(&host, "jadpo_parked_messages"), rows(&host, "jadpo_events"), host.calls().len()), (0, 1, 1));
+}
+
+#[test]
+fn a_message_that_is_not_the_one_kept_under_its_key_is_parked_and_not_taken_for_a_repeat() {
+    let host = TestHost::migrated();
+    let (strict, lenient) = (app(&["ledger"]), app_with(LENIENT, LEDGER));
+    receive_from(&host, &lenient, "moves-q", vec![text(&host, "m1", r#"{"n":"text"}"#)]);
+    receive_from(&host, &strict, "moves-q", vec![Message { attempts: 2, ..text(&host, "m1", r#"{"n":"text"}"#) }]);
+    assert_eq!(rows(&host, "jadpo_parked_messages"), 0, "the very message was kept by the build before");
+    receive_from(&host, &strict, "moves-q", vec![text(&host, "m2", r#"{"n":"other"}"#)]);
+    assert_eq!((rows(&host, "jadpo_parked_messages"), rows(&host, "jadpo_events")), (1, 1));
+}
+
+#[test]
+fn a_retry_that_an_operator_asks_for_while_the_message_is_read_again_stands() {
+    let host = TestHost::migrated();
+    let app = app(&["ledger"]);
+    park(&host, &app, 1);
+    let read = Parked {
+        id: 1,
+        connection: "moves".into(),
+        queue: "moves-q".into(),
+        retry_at_ms: host.time_ms(),
+        message: text(&host, "bad0", r#"{"n":"text 0"}"#),
+    };
+    mark_all(&host);
+    host.meddle("UPDATE jadpo_parked_messages SET retry_at = retry_at + 1");
+    assert_eq!(run(&host, reread(&host, &app, vec![read])).still_parked, 1);
+    assert_eq!(rows(&host, "jadpo_parked_messages WHERE retry_at IS NOT NULL"), 1);
+}
+
+#[test]
+fn an_event_whose_message_is_parked_too_is_not_forgotten_so_that_its_retry_is_a_repeat() {
+    let host = TestHost::migrated();
+    let app = app(&["ledger"]);
+    let claimed = receive_from(&host, &app, "moves-q", vec![text(&host, "m1", r#"{"n":1}"#)]);
+    deliver_in(&host, &app, claimed, 30_000);
+    receive_from(&host, &app, "moves-dead", vec![text(&host, "m1", r#"{"n":1}"#)]);
+    assert_eq!((rows(&host, "jadpo_parked_messages"), rows(&host, "jadpo_events")), (1, 1));
+    host.advance_ms(KEEP_MS + DAY_MS);
+    assert_eq!(tick_now(&host, &app).pruned, 0);
+    mark_all(&host);
+    let ticked = tick_now(&host, &app);
+    assert_eq!((ticked.kept, ticked.repeats, rows(&host, "jadpo_parked_messages"), host.calls().len()), (0, 1, 0, 1));
 }
 
 #[test]

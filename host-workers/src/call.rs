@@ -36,13 +36,19 @@ async fn post(fetcher: &JsValue, url: &str, call: &Call) -> CallOutcome {
     let headers = headers.join("\n"); // in one crossing; no header's value has a line's end
     match js::post(fetcher, url, &headers, &call.body, f64::from(call.timeout_ms)).await {
         Ok(answer) => answered(&answer.unchecked_into()),
-        Err(error) => unanswered(js::words(&error)),
+        Err(error) => unanswered(fetcher, js::words(&error)),
     }
 }
 
-/// An invocation may make so many requests; past that none leaves it, whomever it is for.
-fn unanswered(why: String) -> CallOutcome {
-    if why.contains("Too many subrequests") { CallOutcome::NotSent(why) } else { CallOutcome::Unanswered(why) }
+/// An invocation may make so many requests; past that none leaves it, whomever it is for. A service binding's words
+/// are no evidence of that: they may be the other Worker's own.
+fn unanswered(fetcher: &JsValue, why: String) -> CallOutcome {
+    let own_words = fetcher.is_undefined();
+    if own_words && why.contains("Too many subrequests") {
+        CallOutcome::NotSent(why)
+    } else {
+        CallOutcome::Unanswered(why)
+    }
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an HTTP status has three digits")]

@@ -1,9 +1,10 @@
 //! Deliveries after the answers, and what is handed on.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use jadpo_core::bindings;
-use jadpo_core::deliver::{Claimed, Delivered, deliver, deliver_due};
+use jadpo_core::deliver::{Claimed, Delivered, HELD_BYTES_MAX, deliver, deliver_due, held_bytes};
 use jadpo_core::host::{Host, Level, LogEntry};
 use jadpo_core::start::App;
 use jadpo_core::tick;
@@ -26,10 +27,40 @@ fn stop_at_ms(host: &WorkersHost) -> i64 {
     host.now_ms() + STOP_AFTER_MS
 }
 
+thread_local! {
+    /// Bytes of bodies that this isolate holds for deliveries under way.
+    static HELD_BYTES: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Bodies that are held, for as long as this lives.
+struct Held(usize);
+
+impl Held {
+    fn of(claimed: &[Claimed]) -> Self {
+        let bytes = held_bytes(claimed);
+        HELD_BYTES.set(HELD_BYTES.get().saturating_add(bytes));
+        Self(bytes)
+    }
+
+    fn too_much() -> bool {
+        HELD_BYTES.get() > HELD_BYTES_MAX
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        HELD_BYTES.set(HELD_BYTES.get().saturating_sub(self.0));
+    }
+}
+
 /// Delivers what a batch claimed, after its answers.
 pub(crate) fn after_batch(context: &JsValue, host: Rc<WorkersHost>, app: Rc<App>, claimed: Vec<Claimed>) {
     wait_until(context, async move {
-        let delivered = deliver(host.as_ref(), &app, claimed, stop_at_ms(&host)).await;
+        let held = Held::of(&claimed);
+        // With no time left every claim is given back.
+        let stop_at_ms = if Held::too_much() { host.now_ms() } else { stop_at_ms(&host) };
+        let delivered = deliver(host.as_ref(), &app, claimed, stop_at_ms).await;
+        drop(held);
         hand_on(&host, delivered).await;
     });
 }

@@ -27,6 +27,19 @@ const SETTLE_WINDOW_MS: u32 = 100;
 /// The time left between the end of the last call and the end of a run, for the last write, in milliseconds.
 const SETTLE_MARGIN_MS: i64 = 2_000;
 
+/// Bytes of bodies that a host with little memory holds for deliveries under way. Past it, it gives new claims back at
+/// once ([`deliver`] with no time left) and leaves them to the tick: a subscriber that hangs must not fill the memory
+/// that receiving needs. One batch of the largest messages is below it.
+pub const HELD_BYTES_MAX: usize = 16_000_000;
+
+/// Bytes of bodies that these deliveries hold. An event's body is held once, however many subscribers it has.
+#[must_use]
+pub fn held_bytes(claimed: &[Claimed]) -> usize {
+    let mut last = None;
+    let first_of_event = |claimed: &&Claimed| last.replace(claimed.event.seq) != Some(claimed.event.seq);
+    claimed.iter().filter(first_of_event).map(|claimed| claimed.event.body.len()).sum()
+}
+
 /// An event as it was kept, shared by its deliveries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {

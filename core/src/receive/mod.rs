@@ -121,7 +121,7 @@ fn take_in(app: &App, route: &Route, queue: &str, mut message: Message) -> Item 
         None => dead_letter_of_nobody(),
     };
     message.id = key_of(&message.id);
-    Item { connection: route.connection.clone(), queue: queue.to_owned(), message, verdict, parked_id: None }
+    Item { connection: route.connection.clone(), queue: queue.to_owned(), message, verdict, reread_of: None }
 }
 
 fn verdict(reading: Reading, receiving: &Receiving, message_key: String) -> Verdict {
@@ -255,7 +255,7 @@ impl<H: Host> Intake<'_, H> {
                 };
                 claim(self.app, self.stamp, event, claimed);
             }
-            (Fate::Parked, Verdict::Park { reason, detail, .. }) => {
+            (Fate::Parked, Verdict::Park { reason, .. }) => {
                 *self.tally.parked.entry(reason.as_str()).or_default() += 1;
                 self.host.log(LogEntry {
                     level: Level::Warn,
@@ -263,8 +263,8 @@ impl<H: Host> Intake<'_, H> {
                     fields: vec![
                         ("queue", item.queue.into()),
                         ("message_id", item.message.id.into()),
+                        // What is wrong with it may name keys of the body, and the log never holds any of it.
                         ("reason", reason.as_str().into()),
-                        ("detail", detail.into()),
                     ],
                 });
             }

@@ -18,8 +18,8 @@ pub(super) struct Item {
     /// The message, its id as [`crate::read::key_of`] writes it.
     pub(super) message: Message,
     pub(super) verdict: Verdict,
-    /// The parked message that is read again.
-    pub(super) parked_id: Option<i64>,
+    /// The parked message that is read again: its number, and when the operator asked for it.
+    pub(super) reread_of: Option<(i64, i64)>,
 }
 
 /// What is to happen to a message.
@@ -133,7 +133,7 @@ fn plan_chunk(plan: &mut Plan, app: &App, items: &[&Item], chunk: Vec<usize>, be
     let bodies = members.iter().map(|item| stored_body(&item.message.body));
     plan.statements.push(statements::events(connection, event, keys.clone(), stamp.now_ms, &place, bodies));
     // What was parked was acknowledged, so it comes again only as a redelivery, or because an operator wants it read.
-    if members.iter().any(|item| item.message.attempts > 1 || item.parked_id.is_some()) {
+    if members.iter().any(|item| item.message.attempts > 1 || item.reread_of.is_some()) {
         plan.statements.push(statements::unpark(connection, keys, SCHEMA_VERSION));
     }
     plan.chunks.push(PlannedChunk { items: chunk, received, behind });
@@ -151,8 +151,8 @@ fn keys_json(members: &[&Item]) -> String {
 fn park(item: &Item, stamp: &Stamp) -> Option<Statement> {
     let Verdict::Park { reason, detail, event, key, kept_as } = &item.verdict else { return None };
     let (event, key) = (event.as_deref(), key.as_deref());
-    if let Some(id) = item.parked_id {
-        return Some(statements::still_parked(id, reason.as_str(), detail, event, key, SCHEMA_VERSION));
+    if let Some(parked) = item.reread_of {
+        return Some(statements::still_parked(parked, reason.as_str(), detail, event, key, SCHEMA_VERSION));
     }
     Some(statements::park(Park {
         connection: &item.connection,

@@ -17,6 +17,8 @@ pub struct Parked {
     pub connection: String,
     /// The queue that handed it over.
     pub queue: String,
+    /// When the operator asked for it to be read again, in milliseconds since 1970.
+    pub retry_at_ms: i64,
     /// The message, its body's kind as it was received.
     pub message: Message,
 }
@@ -64,7 +66,7 @@ pub async fn reread<H: Host>(host: &H, app: &App, parked: Vec<Parked>) -> Reread
 }
 
 fn take_in_again(app: &App, parked: Parked) -> Item {
-    let Parked { id, connection, queue, message } = parked;
+    let Parked { id, connection, queue, retry_at_ms, message } = parked;
     let verdict = match app.program.receiving.get(&connection) {
         None => Verdict::Park {
             reason: Reason::Rejected,
@@ -81,5 +83,5 @@ fn take_in_again(app: &App, parked: Parked) -> Item {
             }
         },
     };
-    Item { connection, queue, message, verdict, parked_id: Some(id) }
+    Item { connection, queue, message, verdict, reread_of: Some((id, retry_at_ms)) }
 }

@@ -121,19 +121,21 @@ pub(super) struct Park<'a> {
     pub(super) now_ms: i64,
     pub(super) kind: &'static str,
     pub(super) body: Value,
-    /// The event's key under which the message may have been kept before; then it is a repeat and is not parked.
+    /// The key under which this very message may have been kept before, by a build that could read it; then it is a
+    /// repeat and is not parked. Another message under the same key is parked.
     pub(super) kept_as: Option<&'a str>,
     pub(super) version: u32,
 }
 
-/// Parks a message, once: changes nothing if it is parked already, or was kept under `kept_as`.
+/// Parks a message, once: changes nothing if it is parked already, or was itself kept under `kept_as`.
 pub(super) fn park(message: Park<'_>) -> Statement {
     Statement::new(
         "INSERT INTO jadpo_parked_messages \
          (connection, queue, message_id, reason, detail, event, key, attempts, sent_at, parked_at, kind, body) \
          SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12 \
          FROM jadpo_schema AS s WHERE s.version >= ?13 \
-         AND NOT EXISTS (SELECT 1 FROM jadpo_received WHERE connection = ?1 AND key = ?14) \
+         AND NOT EXISTS (SELECT 1 FROM jadpo_received AS r JOIN jadpo_events AS e ON e.seq = r.seq \
+         WHERE r.connection = ?1 AND r.key = ?14 AND e.message_id = ?3) \
          ON CONFLICT (connection, message_id) DO NOTHING",
         vec![
             message.connection.into(),
@@ -155,8 +157,10 @@ pub(super) fn park(message: Park<'_>) -> Statement {
 }
 
 /// What reading a parked message again came to, when it still cannot be kept. It waits for an operator once more.
+///
+/// A retry that the operator asked for since the message was read, at another time than `retry_at_ms`, stands.
 pub(super) fn still_parked(
-    id: i64,
+    (id, retry_at_ms): (i64, i64),
     reason: &'static str,
     detail: &str,
     event: Option<&str>,
@@ -164,9 +168,10 @@ pub(super) fn still_parked(
     version: u32,
 ) -> Statement {
     Statement::new(
-        "UPDATE jadpo_parked_messages SET reason = ?2, detail = ?3, event = ?4, key = ?5, retry_at = NULL \
+        "UPDATE jadpo_parked_messages SET reason = ?2, detail = ?3, event = ?4, key = ?5, \
+         retry_at = CASE WHEN retry_at = ?7 THEN NULL ELSE retry_at END \
          WHERE id = ?1 AND EXISTS (SELECT 1 FROM jadpo_schema WHERE version >= ?6)",
-        vec![id.into(), reason.into(), detail.into(), event.into(), key.into(), version.into()],
+        vec![id.into(), reason.into(), detail.into(), event.into(), key.into(), version.into(), retry_at_ms.into()],
     )
 }
 

@@ -1,6 +1,8 @@
 //! Clearing away events past their keep time, and the memory of their keys, in slices.
 //!
-//! An event with a delivery left, a failed one included, stays however old it is; so do parked messages. The store
+//! An event with a delivery left, a failed one included, stays however old it is; so do parked messages, and an event
+//! whose message is parked too (it was kept, and handed over as a dead letter later), so that no retry of it makes a
+//! second event. The store
 //! remembers how far it is cleared, so events that stay are not looked at again every minute. Once a day it starts
 //! over, for those whose deliveries have ended since.
 
@@ -30,12 +32,16 @@ const SLICE: &str = "WITH place (start_seq) AS \
 
 /// Forgets the keys of the slice's events that go.
 const PRUNE_RECEIVED: &str = "DELETE FROM jadpo_received WHERE (connection, key) IN \
-    (SELECT connection, key FROM jadpo_events WHERE seq > ?1 AND seq <= ?2 AND received_at < ?3 \
-    AND seq NOT IN (SELECT seq FROM jadpo_deliveries))";
+    (SELECT connection, key FROM jadpo_events AS e WHERE seq > ?1 AND seq <= ?2 AND received_at < ?3 \
+    AND seq NOT IN (SELECT seq FROM jadpo_deliveries) \
+    AND NOT EXISTS (SELECT 1 FROM jadpo_parked_messages AS p \
+        WHERE p.connection = e.connection AND p.message_id = e.message_id))";
 
 /// Takes the slice's events away.
-const PRUNE_EVENTS: &str = "DELETE FROM jadpo_events WHERE seq > ?1 AND seq <= ?2 AND received_at < ?3 \
-    AND seq NOT IN (SELECT seq FROM jadpo_deliveries)";
+const PRUNE_EVENTS: &str = "DELETE FROM jadpo_events AS e WHERE seq > ?1 AND seq <= ?2 AND received_at < ?3 \
+    AND seq NOT IN (SELECT seq FROM jadpo_deliveries) \
+    AND NOT EXISTS (SELECT 1 FROM jadpo_parked_messages AS p \
+        WHERE p.connection = e.connection AND p.message_id = e.message_id)";
 
 const PRUNED: &str = "UPDATE jadpo_schema SET pruned_seq = ?1";
 

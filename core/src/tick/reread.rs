@@ -78,5 +78,11 @@ fn parked(mut row: Row) -> Option<Parked> {
         attempts: u32::try_from(row.integer(4)?).ok()?,
         body,
     };
-    Some(Parked { id: row.integer(0)?, connection: row.text(1)?.to_owned(), queue: row.text(2)?.to_owned(), message })
+    Some(Parked {
+        id: row.integer(0)?,
+        connection: row.text(1)?.to_owned(),
+        queue: row.text(2)?.to_owned(),
+        retry_at_ms: row.integer(8)?,
+        message,
+    })
 }

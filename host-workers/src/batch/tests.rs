@@ -221,6 +221,15 @@ fn a_small_value_that_grows_without_bound_as_json_is_unreadable_and_soon_ended()
 }
 
 #[wasm_bindgen_test]
+fn a_small_value_with_no_end_of_parts_that_json_leaves_out_is_unreadable_and_soon_ended() {
+    let (_, why) = unreadable(
+        "(() => { const o = {}; for (let i = 0; i < 600; i++) o[`k${i}`] = undefined; \
+         return Array(100).fill(Array(3000).fill(o)); })()",
+    );
+    assert_eq!(why, "the value is too long when written out as JSON");
+}
+
+#[wasm_bindgen_test]
 fn a_body_that_cannot_even_be_looked_at_is_unreadable() {
     let (_, why) = unreadable("({ get a() { throw new Error('no'); } })");
     assert_eq!(why, "the body could not be looked at: no");

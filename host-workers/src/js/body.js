@@ -9,6 +9,9 @@
 const LENGTH_MAX = 1_000_000;
 /** Most bytes that the text may take as UTF-8. */
 const BYTES_MAX = 1_900_000;
+/** Most parts that are looked at. A value of a legal size has at most 64,000 of its own; one that names an object over
+ * and over has no end of them, written out or not. */
+const PARTS_MAX = 200_000;
 /** Longest path shown in a reason. */
 const PATH_MAX = 200;
 
@@ -56,6 +59,7 @@ function write(root) {
   const stack = []; // containers that are open, outermost first
   const open = new Set(); // their objects, to see a cycle
   let length = 0;
+  let parts = 0;
   let why = null;
 
   const put = (text) => {
@@ -81,6 +85,7 @@ function write(root) {
     }
     const container = opened(value, lost);
     if (typeof container === "string") return put(container);
+    parts += container.size;
     put(container.start);
     open.add(value);
     stack.push(container);
@@ -88,7 +93,7 @@ function write(root) {
 
   visit(root);
   while (stack.length > 0) {
-    if (length > LENGTH_MAX) break;
+    if (length > LENGTH_MAX || parts > PARTS_MAX) break;
     const top = stack[stack.length - 1];
     if (top.next >= top.size) {
       put(top.end);
@@ -106,11 +111,11 @@ function write(root) {
     }
     visit(value);
   }
-  return bounded(out.join(""), length, why);
+  return bounded(out.join(""), length, parts, why);
 }
 
-function bounded(text, length, why) {
-  if (length <= LENGTH_MAX && (text.length * 3 <= BYTES_MAX || new TextEncoder().encode(text).length <= BYTES_MAX)) {
+function bounded(text, length, parts, why) {
+  if (length <= LENGTH_MAX && parts <= PARTS_MAX && (text.length * 3 <= BYTES_MAX || new TextEncoder().encode(text).length <= BYTES_MAX)) {
     return { text, why };
   }
   return { text: `${text.slice(0, LENGTH_MAX / 10)} …`, why: why ?? "the value is too long when written out as JSON" };
