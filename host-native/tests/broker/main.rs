@@ -1,4 +1,5 @@
 //! The queue engine, on `SQLite` in memory, with a clock and faults at the test's command; and on files.
+#![allow(clippy::string_slice, reason = "tests cut text of ASCII")]
 
 // Marked as tests so that helpers, too, may unwrap.
 #[cfg(test)]
