@@ -117,7 +117,8 @@ impl Broker {
         batch.check()?;
         let _place = self.producer_place(name)?;
         let name = name.to_owned();
-        self.store.broker(move |broker, sql, moment| broker.send(sql, moment, &name, &batch)).await
+        let bytes = batch.messages.iter().map(|message| message.body.len()).sum();
+        self.store.broker_writing(bytes, move |broker, sql, moment| broker.send(sql, moment, &name, &batch)).await
     }
 
     /// Takes messages that are due.
@@ -169,7 +170,7 @@ impl Broker {
         self.store.broker(move |broker, sql, moment| broker.wake(sql, moment, &name)).await
     }
 
-    /// Changes whenever something was committed that may have made a message ready. A consumer that waits looks at
+    /// Changes whenever something was written, which may have made a message ready. A consumer that waits looks at
     /// [`wake`](Self::wake) again when it does, or when the time has come that `wake` told.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {

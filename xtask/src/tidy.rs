@@ -100,3 +100,21 @@ fn the_readme_shows_every_command() {
 fn the_command_line_is_well_formed() {
     Args::command().debug_assert();
 }
+
+#[test]
+fn neither_the_parser_nor_the_broker_enters_the_worker() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let args = ["tree", "--offline", "--package", "jadpo-host-workers", "--edges", "normal,features"];
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let tree = Command::new(cargo)
+        .args(args)
+        .args(["--target", "wasm32-unknown-unknown", "--invert", "jadpo-core"])
+        .current_dir(root)
+        .output()
+        .expect("cargo is installed");
+    let tree = String::from_utf8(tree.stdout).unwrap();
+    assert!(tree.contains("jadpo-host-workers"), "cargo tree says nothing of the Worker:\n{tree}");
+    for feature in ["broker", "compile"] {
+        assert!(!tree.contains(&format!("jadpo-core feature \"{feature}\"")), "{feature}:\n{tree}");
+    }
+}

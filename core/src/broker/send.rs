@@ -7,11 +7,15 @@ use super::limits::{
 use super::sql::Sql;
 use super::types::{Backlog, Content, MessageId, NewBatch, NewMessage, Sent};
 use super::{Broker, Moment};
+use crate::store::StoreError;
 
 const MESSAGE: &str = "INSERT INTO jadpo_queue_messages (seq, id, sent_at, kept_from, content, meta, body) \
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 pub(super) const DUE: &str = "INSERT INTO jadpo_queue_due (queue, due_at, seq, attempts, leased, bytes) \
     VALUES (?1, ?2, ?3, 0, 0, ?4)";
+/// The same for messages that follow each other and are due at one time: their lengths come as a list in JSON.
+const DUE_RUN: &str = "INSERT INTO jadpo_queue_due (queue, due_at, seq, attempts, leased, bytes) \
+    SELECT ?1, ?2, ?3 + key, 0, 0, value FROM json_each(?4)";
 
 impl NewBatch {
     /// What Cloudflare's limits say about it: the count first, then each message, then all together.
@@ -82,7 +86,8 @@ impl Broker {
         }
         let first = self.seqs(sql, batch.messages.len())?;
         let (now_ms, age_ms) = (self.clock.time_ms(moment), self.clock.age_ms(moment));
-        let (mut ids, mut delayed) = (Vec::with_capacity(batch.messages.len()), 0);
+        let mut ids = Vec::with_capacity(batch.messages.len());
+        let mut due = Vec::with_capacity(batch.messages.len());
         for (seq, message) in (first..).zip(&batch.messages) {
             let id = moment.id(seq);
             let id_bytes = id.to_be_bytes();
@@ -97,17 +102,35 @@ impl Broker {
             ];
             sql.run(MESSAGE, &values)?;
             let delay_s = message.delay_s.or(batch.delay_s).unwrap_or(default_delay_s);
-            let due_at_ms = due_at_ms(now_ms, delay_s);
-            delayed += u64::from(due_at_ms > 0);
-            sql.run(DUE, &[number.into(), due_at_ms.into(), seq.into(), length(message.body.len()).into()])?;
+            due.push((due_at_ms(now_ms, delay_s), seq, length(message.body.len())));
             ids.push(MessageId(id));
         }
+        insert_due(sql, number, &due)?;
+        let delayed = due.iter().filter(|(due_at_ms, ..)| *due_at_ms > 0).count() as u64;
         let tally = &mut self.queue_mut(name)?.tally;
         tally.messages += batch.messages.len() as u64;
         tally.bytes = after;
         tally.delayed += delayed;
         Ok(Sent { ids, before })
     }
+}
+
+/// Inserts the rows of new messages: due time, number, bytes.
+fn insert_due(sql: &mut dyn Sql, queue: i64, due: &[(i64, i64, u32)]) -> Result<(), StoreError> {
+    for run in due.chunk_by(|one, next| one.0 == next.0) {
+        match run {
+            [] => {}
+            [(due_at_ms, seq, bytes)] => {
+                sql.run(DUE, &[queue.into(), (*due_at_ms).into(), (*seq).into(), (*bytes).into()])?;
+            }
+            [(due_at_ms, first, _), ..] => {
+                let lengths: Vec<String> = run.iter().map(|(_, _, bytes)| bytes.to_string()).collect();
+                let lengths = format!("[{}]", lengths.join(","));
+                sql.run(DUE_RUN, &[queue.into(), (*due_at_ms).into(), (*first).into(), lengths.as_str().into()])?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// When a message may be taken: 0, which is at once and in the order of sending, or a time.

@@ -99,12 +99,21 @@ impl Store {
 
     /// Runs an operation of the broker and answers when what it wrote is on disk.
     pub(crate) async fn broker<T: Send + 'static>(&self, operation: impl Operation<T>) -> Result<T, BrokerError> {
+        self.broker_writing(0, operation).await
+    }
+
+    /// The same for one that writes about so many bytes.
+    pub(crate) async fn broker_writing<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        operation: impl Operation<T>,
+    ) -> Result<T, BrokerError> {
         let (answer, answered) = oneshot::channel();
-        self.hand_over(Job::Broker(Box::new(BrokerWork::new(operation, answer))))?;
+        self.hand_over(Job::Broker(Box::new(BrokerWork::new(operation, answer)), bytes))?;
         answered.await.unwrap_or_else(|_| Err(closed_early().into()))
     }
 
-    /// Changes whenever operations of the broker were committed.
+    /// Changes whenever something was written.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.clone()
     }

@@ -12,6 +12,13 @@ use rusqlite::{Connection, OpenFlags};
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Statements kept prepared. Their texts are static and few.
 const STATEMENTS_KEPT: usize = 128;
+/// Pages of the log after which a commit writes them into the file: 16 MiB, so that a page that changes often is
+/// written there once.
+const CHECKPOINT_PAGES: u32 = 4_096;
+/// What the log's file may keep of a time in which it was longer, in bytes.
+const LOG_BYTES_KEPT: u32 = 64 << 20;
+/// Pages in memory, in KiB (a negative figure, to SQLite): a message that is taken soon is not read from the file.
+const CACHE_KIB: i32 = 32 << 10;
 
 /// Why the store could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,6 +115,9 @@ fn connect(path: &Path, mode: OpenFlags) -> Result<Connection, OpenError> {
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.pragma_update(None, "foreign_keys", true)?;
+        connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+        connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT)?;
+        connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
         Ok(connection)
     };
     set_up().map_err(|error| OpenError::io(path, &error))

@@ -1,4 +1,6 @@
 use super::*;
+use crate::broker::Broker;
+use jadpo_core::broker::{Content, NewBatch, NewMessage, Settings, Take};
 use jadpo_core::store::Value;
 
 const INSERT: &str = "INSERT INTO jadpo_received (connection, key, seq) VALUES (?1, ?2, ?3) RETURNING key, seq";
@@ -96,4 +98,34 @@ fn a_second_server_is_refused_by_the_first_one_s_process() {
     assert!(refused.to_string().contains(&format!("process {}", std::process::id())), "{refused}");
     drop(held);
     assert!(StoreLock::take(&store).is_ok());
+}
+
+fn of_bytes(bytes: usize) -> NewBatch {
+    NewBatch {
+        messages: vec![NewMessage { content: Content::Bytes, body: vec![b'x'; bytes], delay_s: None, meta: None }],
+        delay_s: None,
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_fails_what_does_not_fit_and_loses_nothing_else() {
+    let (_dir, open) = fresh();
+    let path = open.path().to_owned();
+    open.close();
+    let connection = open::existing(&path).unwrap();
+    let pages: i64 = connection.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
+    // As on a disk with room for some 200 KB.
+    connection.query_row(&format!("PRAGMA max_page_count = {}", pages + 50), [], |row| row.get::<_, i64>(0)).unwrap();
+    let open = OpenStore::start(&path, connection).unwrap();
+    let broker = Broker::open(open.handle()).await.unwrap();
+    broker.create("jobs", Settings::default()).await.unwrap();
+    broker.send("jobs", of_bytes(5)).await.unwrap();
+    let sends = (0..8).map(|n| broker.send("jobs", of_bytes(if n % 2 == 0 { 10 } else { 100_000 })));
+    let answers = futures_util::future::join_all(sends).await;
+    let kept = answers.iter().filter(|answer| answer.is_ok()).count();
+    let refused: Vec<_> = answers.iter().filter_map(|answer| answer.as_ref().err()).collect();
+    assert!(refused.len() >= 3 && refused.iter().all(|error| error.may_pass()), "{refused:?}");
+    assert_eq!(broker.metrics("jobs").await.unwrap().messages, 1 + kept as u64);
+    let taken = broker.take("jobs", Take { max: 10, visibility_ms: None }).await.unwrap().messages;
+    assert_eq!((taken.len(), taken[0].message.body.len()), (1 + kept, 5));
 }

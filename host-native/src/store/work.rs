@@ -10,7 +10,8 @@ use tokio::sync::oneshot;
 #[derive(Debug)]
 pub(super) enum Job {
     Batch(BatchWork),
-    Broker(Box<dyn Work>),
+    /// An operation, and about how many bytes it writes.
+    Broker(Box<dyn Work>, usize),
 }
 
 /// A batch of statements, and what came of it.
@@ -54,12 +55,20 @@ pub(super) struct BrokerWork<T, F> {
 }
 
 impl Job {
+    /// About how many bytes it writes, where that may be many.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Batch(_) => 0,
+            Self::Broker(_, bytes) => *bytes,
+        }
+    }
+
     /// It is not committed. What was refused for its own reason keeps it.
     pub(super) fn fail(&mut self, error: &StoreError) {
         match self {
             Self::Batch(work) if !matches!(work.outcome, Some(Err(_))) => work.outcome = Some(Err(error.clone())),
             Self::Batch(_) => {}
-            Self::Broker(work) => work.fail(error),
+            Self::Broker(work, _) => work.fail(error),
         }
     }
 
@@ -69,7 +78,7 @@ impl Job {
             Self::Batch(work) => {
                 let _ = work.outcome.map(|outcome| work.answer.send(outcome));
             }
-            Self::Broker(work) => work.answer(),
+            Self::Broker(work, _) => work.answer(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The one thread that writes. What waits when it comes round shares one transaction and one sync of the disk. Each
 //! request stands for itself: one that fails leaves the others alone.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jadpo_core::broker::{Broker, Moment};
 use jadpo_core::store::StoreError;
@@ -14,18 +14,56 @@ use crate::host::{now_ms, random};
 
 /// Requests in one transaction at most, so that the first of them does not wait for ever.
 const GROUP_MAX: usize = 256;
+/// Bytes in one transaction, about: enough that the sync of the disk costs little, and not so many that everybody who
+/// asks waits for everybody else's bytes.
+const GROUP_BYTES_MAX: usize = 4 << 20;
+/// How long a request waits at most for others to share its commit. A sync of the disk takes about as long.
+const GATHER_MAX: Duration = Duration::from_micros(200);
 
 /// Works until every handle is gone.
 pub(super) fn run(connection: Connection, mut waiting: mpsc::Receiver<Job>, changed: watch::Sender<u64>) {
     let mut writer =
         Writer { connection, broker: None, broker_is_right: false, data_version: 0, started: Instant::now() };
-    let mut group = Vec::new();
-    while waiting.blocking_recv_many(&mut group, GROUP_MAX) > 0 {
-        let has_broker = group.iter().any(|job| matches!(job, Job::Broker(_)));
+    let mut group = Vec::with_capacity(GROUP_MAX);
+    let mut last_group = 0;
+    loop {
+        if group.is_empty() && waiting.blocking_recv_many(&mut group, GROUP_MAX) == 0 {
+            break;
+        }
+        gather(&mut waiting, &mut group, last_group);
+        let rest = group.split_off(fitting(&group));
+        last_group = group.len();
+        let before = writer.connection.total_changes();
         writer.commit(&mut group);
-        group.drain(..).for_each(Job::answer);
-        if has_broker {
+        if writer.connection.total_changes() != before {
             changed.send_modify(|count| *count = count.wrapping_add(1));
+        }
+        group.drain(..).for_each(Job::answer);
+        group.extend(rest);
+    }
+}
+
+/// How many of the requests share the next commit, one at least.
+fn fitting(group: &[Job]) -> usize {
+    let mut bytes = 0;
+    let fits = group.iter().take_while(|job| {
+        bytes += job.bytes();
+        bytes <= GROUP_BYTES_MAX
+    });
+    fits.count().clamp(1, GROUP_MAX)
+}
+
+/// Waits a moment for as many requests as the last commit answered: who was answered is about to ask again, and
+/// whoever comes late waits for a whole commit.
+fn gather(waiting: &mut mpsc::Receiver<Job>, group: &mut Vec<Job>, last_group: usize) {
+    if group.len() >= last_group {
+        return;
+    }
+    let started = Instant::now();
+    while group.len() < last_group && started.elapsed() < GATHER_MAX {
+        match waiting.try_recv() {
+            Ok(job) => group.push(job),
+            Err(_) => std::thread::yield_now(),
         }
     }
 }
@@ -125,8 +163,8 @@ impl Writer {
                     _ => Ok(()),
                 }
             }
-            Job::Broker(work) if manner == Manner::Quick => self.operate(work.as_mut(), moment),
-            Job::Broker(work) => {
+            Job::Broker(work, _) if manner == Manner::Quick => self.operate(work.as_mut(), moment),
+            Job::Broker(work, _) => {
                 run::cached(&self.connection, "SAVEPOINT request").inspect_err(|error| work.fail(error))?;
                 let outcome = self.operate(work.as_mut(), moment);
                 if outcome.is_err() {

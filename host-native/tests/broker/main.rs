@@ -7,6 +7,8 @@ mod crash;
 #[cfg(test)]
 mod dead;
 #[cfg(test)]
+mod handle;
+#[cfg(test)]
 mod limits;
 #[cfg(test)]
 mod queues;

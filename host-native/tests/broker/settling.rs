@@ -142,7 +142,8 @@ fn lease_ids_come_back_as_the_lease_they_stand_for_and_none_can_be_made_up() {
         other[at] = if other[at] == b'A' { b'B' } else { b'A' };
         assert_eq!(key.open(&String::from_utf8(other).unwrap()), None, "changed at {at}");
     }
-    for made_up in ["", "a", &id[1..], &id[..32], &format!("{id}AAAA"), "ü", &"A".repeat(64)] {
+    let (half, _) = id.split_at(32);
+    for made_up in ["", "a", half, &format!("{id}AAAA"), "ü", &"A".repeat(64)] {
         assert_eq!(key.open(made_up), None, "{made_up}");
     }
     assert_eq!(Fixture::new().broker.lease_key().open(&id), None, "of another store");

@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: figures, each beside a peer in the same run.
 
+mod broker;
 mod receive;
 
 use crate::problem::Result;
@@ -14,6 +15,7 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum What {
+    Broker(broker::Args),
     Receive(receive::Args),
 }
 
@@ -23,6 +25,7 @@ enum What {
 /// When something does not build, or a run does not end.
 pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     match &args.what {
+        What::Broker(args) => broker::command(ws, args),
         What::Receive(args) => receive::command(ws, args),
     }
 }
