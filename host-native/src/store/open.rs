@@ -12,9 +12,9 @@ use rusqlite::{Connection, OpenFlags};
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Statements kept prepared. Their texts are static and few.
 const STATEMENTS_KEPT: usize = 128;
-/// Pages of the log after which a commit writes them into the file: 16 MiB, so that a page that changes often is
+/// Pages of the log after which a commit writes them into the file: 32 MiB, so that a page that changes often is
 /// written there once.
-const CHECKPOINT_PAGES: u32 = 4_096;
+const CHECKPOINT_PAGES: u32 = 8_192;
 /// What the log's file may keep of a time in which it was longer, in bytes.
 const LOG_BYTES_KEPT: u32 = 64 << 20;
 /// Pages in memory, in KiB (a negative figure, to SQLite): a message that is taken soon is not read from the file.

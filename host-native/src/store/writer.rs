@@ -16,7 +16,7 @@ use crate::host::{now_ms, random};
 const GROUP_MAX: usize = 256;
 /// Bytes in one transaction, about: enough that the sync of the disk costs little, and not so many that everybody who
 /// asks waits for everybody else's bytes.
-const GROUP_BYTES_MAX: usize = 4 << 20;
+const GROUP_BYTES_MAX: usize = 16 << 20;
 /// How long a request waits at most for others to share its commit. A sync of the disk takes about as long.
 const GATHER_MAX: Duration = Duration::from_micros(200);
 
