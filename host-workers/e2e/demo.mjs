@@ -30,7 +30,6 @@ const say = (text) => tell({ say: text });
 /** Everything that one demo needs to know. */
 class Demo {
   tally = new Tally();
-  calls = { real: 0 };
   token = randomBytes(16).toString("hex");
   refused = [];
   sent = 0;
@@ -46,7 +45,7 @@ class Demo {
     this.running = await start(folder, {
       env: { JADPO_ADMIN_TOKEN: this.token, ...Object.fromEntries(secrets.map((name) => [name, `demo-${name}`])) },
       services: { ...Object.fromEntries(services.map((name) => [name, STAND_IN])), [STAND_IN_NAME]: standIn },
-      outbound: await outbound(addresses, this.calls, { mayListenLater: args.serve && !sample }),
+      outbound: await outbound(addresses, { mayListenLater: args.serve && !sample }),
       migrate: !sample,
       batchWaitS: 1,
       onLog: (line) => this.tally.take(line),
@@ -137,12 +136,16 @@ class Demo {
       idle,
       retried_by: tally.retriedBy,
       refusals: this.refused.slice(0, 20),
-      calls: { real: this.calls.real, stood_in: Math.max(0, tally.calls - this.calls.real) },
+      calls: tally.calls,
       operator: await list.json(),
       trouble: idle ? [] : tally.trouble,
     };
   }
 }
+
+// Whoever started this ends it by closing its standard input, at any time.
+let serving = false;
+process.stdin.once("end", () => serving || process.exit(130)).resume();
 
 async function main() {
   const limitMs = Number(args["limit-s"]) * 1000;
@@ -177,11 +180,11 @@ async function main() {
 /** Keeps the Worker up until the demo is told to end. */
 async function serve(demo, queues) {
   const url = String(await demo.running.url()).replace(/\/$/, "");
+  serving = true;
   tell({ serving: { url, token: demo.token, queues } });
   const minute = setInterval(() => demo.running.tick().catch(() => {}), 60_000);
   await new Promise((resolve) => {
-    for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, resolve);
-    process.stdin.once("end", resolve).resume();
+    process.stdin.once("end", resolve);
   });
   clearInterval(minute);
 }
@@ -193,3 +196,4 @@ try {
   else tell({ problem: error.message, help: "the lines above say how far it came", exit: 1, stack: error.stack });
   process.exitCode = 1;
 }
+process.exit(); // standard input is still open

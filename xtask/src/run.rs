@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, IsTerminal, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// How many of the last lines of a failed program are shown beside the log's path.
@@ -74,11 +75,11 @@ pub(crate) fn through(command: &mut Command) -> Result<()> {
 pub(crate) fn lines(command: &mut Command, mut each: impl FnMut(&Value)) -> Result<()> {
     let name = program_name(command);
     let io = |e: &std::io::Error| Problem::io(format!("running {name}"), e);
-    // Ctrl-C reaches the program too, and it is its to end; what it says until then is still heard. A second handler is
-    // refused, and the first one does.
-    let _ = ctrlc::set_handler(|| ());
-    // Its standard input stays open until it is done: that it closes is how it learns that nobody listens any more.
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(|e| missing(&name, &e))?;
+    let mut child = spawn_apart(command).map_err(|e| missing(&name, &e))?;
+    // Ctrl-C is for us. The program learns of it by the end of its standard input, and what it says until it has ended
+    // is still heard. A second handler is refused, and the first one does.
+    let input = Mutex::new(child.stdin.take());
+    let _ = ctrlc::set_handler(move || drop(input.lock().map(|mut input| input.take())));
     for line in child.stdout.take().map(BufReader::new).into_iter().flat_map(BufRead::lines) {
         let line = line.map_err(|e| io(&e))?;
         match serde_json::from_str::<Value>(&line) {
@@ -88,6 +89,13 @@ pub(crate) fn lines(command: &mut Command, mut each: impl FnMut(&Value)) -> Resu
     }
     let status = child.wait().map_err(|e| io(&e))?;
     if status.success() { Ok(()) } else { Err(Problem::new(format!("{name} ended with {status}"))) }
+}
+
+/// Starts a program that a terminal's Ctrl-C does not reach.
+fn spawn_apart(command: &mut Command) -> std::io::Result<Child> {
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(command, 0);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()
 }
 
 /// A duration as people say it: `8.3 s`, `2 min 5 s`.

@@ -54,7 +54,9 @@ pub(super) async fn show<H: Host>(host: &H, app: &App, id: &str) -> Result<Item,
         ItemId::Parked(_) => (row.and_then(parked_item), "parked message"),
         ItemId::Failed { .. } => (row.and_then(|row| failed_item(&app.program, row)), "failed delivery"),
     };
-    item.ok_or_else(|| not_found(format!("there is no {what} {parsed}; it may have been retried with success")))
+    item.ok_or_else(|| {
+        not_found(format!("there is no {what} {parsed}; one that was retried is listed again only if it fails again"))
+    })
 }
 
 /// What the store holds.

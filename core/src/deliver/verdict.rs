@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::call::NoCall;
 use crate::host::CallOutcome;
-use crate::queue::retry_delay_s;
+use crate::queue::{ATTEMPTS_MAX, retry_delay_s};
 
 /// The longest wait that a `Retry-After` header is granted, in seconds.
 pub(super) const RETRY_AFTER_MAX_S: i64 = 86_400;
@@ -70,7 +70,9 @@ fn retry(error: String, asked_s: i64, attempt: u32, attempt_max: u32, now_ms: i6
     if attempt >= attempt_max {
         return Verdict::Failed { error };
     }
-    let delay_s = i64::from(retry_delay_s(attempt)).max(asked_s);
+    // An operator's retry grants attempts anew, and the schedule begins anew with them.
+    let attempt_of_round = attempt.saturating_add(ATTEMPTS_MAX).saturating_sub(attempt_max.max(ATTEMPTS_MAX));
+    let delay_s = i64::from(retry_delay_s(attempt_of_round)).max(asked_s);
     Verdict::Waiting { due_at_ms: now_ms.saturating_add(delay_s * 1000), error }
 }
 

@@ -21,6 +21,7 @@ const { values: args } = parseArgs({
 });
 const count = Number(args.messages);
 const rounds = Number(args.rounds);
+process.stdin.once("end", () => process.exit(130)).resume(); // whoever started this wants it to end
 const tell = (object) => process.stdout.write(`${JSON.stringify(object)}\n`);
 
 const subscribers = Object.values(JSON.parse(await readFile(join(args.folder, "program.json"), "utf8")).subscribers);
@@ -157,3 +158,4 @@ for (let round = 0; round < rounds; round++) {
   await ours.stop();
 }
 tell({ report: figures });
+process.exit(0);

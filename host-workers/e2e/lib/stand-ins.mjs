@@ -31,18 +31,21 @@ export const STAND_IN_NAME = "jadpo-stand-in";
 const REMEMBERED_MS = 1_000;
 
 /**
- * What answers the Worker's requests to the network: the stand-in beside it, or, where a subscriber listens on this
- * machine or may yet, a function that looks each time. `counts.real` counts who was called for real.
+ * What answers the Worker's requests to the network. Nothing, where every subscriber listens on this machine: they are
+ * called as they are. The stand-in beside the Worker, where none does. Otherwise, and where one may listen later, a
+ * function that looks each time.
  */
-export async function outbound(addresses, counts, { mayListenLater }) {
+export async function outbound(addresses, { mayListenLater }) {
   const known = new Map();
   const listening = await Promise.all(addresses.map((address) => listens(new URL(address), known)));
+  if (listening.length > 0 && listening.every(Boolean)) return undefined;
   if (!mayListenLater && !listening.includes(true)) return STAND_IN_NAME;
   return async (request) => {
     const body = new Uint8Array(await request.arrayBuffer());
     if (!(await listens(new URL(request.url), known))) return new Response("ok");
-    counts.real += 1;
-    const { method, headers, signal } = request;
+    const { method, signal } = request;
+    const headers = new Headers(request.headers);
+    headers.delete("content-length"); // fetch sets its own, and refuses another's
     return fetch(request.url, { method, headers, body, redirect: "manual", signal });
   };
 }

@@ -149,6 +149,14 @@ fn build_problem(jadpo: &Path, app: &Path, said: &Value) -> Problem {
     if let Some(error) = text("error") {
         return Problem::usage(error).help(text("help").unwrap_or("mend the app and run this again"));
     }
+    let problems = said.get("problems").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    if let [only] = problems
+        && only.get("line").is_none()
+    {
+        let text = |key| only.get(key).and_then(Value::as_str);
+        return Problem::usage(text("message").unwrap_or("the app was not built"))
+            .help(text("help").unwrap_or_default());
+    }
     let _ = run::through(run::command(jadpo).arg("check").arg(app));
     Problem::usage(format!("{} was not built", app.display())).help("mend what is said above and run this again")
 }
@@ -169,7 +177,7 @@ fn watch(mut node: Command, args: &Args) -> Result<()> {
         } else if let Some(report) = said.get("report") {
             outcome = Some(show(report, args));
         } else if let Some(serving) = said.get("serving") {
-            report::show_serving(serving);
+            report::show_serving(serving, args.json);
         } else if let Some(what) = said.get("problem").and_then(Value::as_str) {
             outcome = Some(Err(problem(what, said)));
         }

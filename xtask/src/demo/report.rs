@@ -19,6 +19,7 @@ pub(super) struct Report {
     failed: u64,
     batches: u64,
     d1_batches: u64,
+    d1_batches_delivering: u64,
     rows_written: u64,
     seconds: f64,
     seconds_played_forward: u64,
@@ -26,7 +27,7 @@ pub(super) struct Report {
     pub(super) idle: bool,
     retried_by: BTreeMap<String, u64>,
     refusals: Vec<Refusal>,
-    calls: Calls,
+    calls: u64,
     operator: Value,
     /// What the Worker said, if it did not.
     pub(super) trouble: Vec<String>,
@@ -39,15 +40,13 @@ struct Refusal {
     why: String,
 }
 
-#[derive(Deserialize)]
-struct Calls {
-    real: u64,
-    stood_in: u64,
-}
-
 /// Prints the report.
 pub(super) fn show(report: &Report) {
-    anstream::println!("\n\x1b[1mWhat became of {} messages\x1b[0m\n{}", report.sent, messages(report));
+    anstream::println!(
+        "\n\x1b[1mWhat became of {} messages\x1b[0m\n{}",
+        report.sent + report.refused,
+        messages(report)
+    );
     anstream::println!("\n\x1b[1mWhat became of the events\x1b[0m\n{}", deliveries(report));
     let rows = listed(&report.operator);
     if !rows.is_empty() {
@@ -58,17 +57,18 @@ pub(super) fn show(report: &Report) {
     anstream::println!("\n{}", costs(report));
 }
 
-/// Prints where the Worker answers.
-pub(super) fn show_serving(serving: &Value) {
+/// Prints where the Worker answers; beside the report of `--json`, not into it.
+pub(super) fn show_serving(serving: &Value, json: bool) {
     let text = |key| serving.get(key).and_then(Value::as_str).unwrap_or_default();
     let (url, token) = (text("url"), text("token"));
-    anstream::println!(
+    let said = format!(
         "\n\x1b[1mThe Worker is up\x1b[0m at {url}\n\n  \
          curl {url}/healthz\n  \
          curl -H 'Authorization: Bearer {token}' {url}/.jadpo/deliveries\n  \
          curl -H 'Authorization: Bearer {token}' {url}/.jadpo/status\n  \
-         jadpo deliveries --url {url} --token {token}\n\nThe tick runs every minute. Ctrl-C ends it."
+         target/debug/jadpo deliveries --url {url} --token {token}\n\nThe tick runs every minute. Ctrl-C ends it."
     );
+    if json { anstream::eprintln!("{said}") } else { anstream::println!("{said}") }
 }
 
 fn messages(report: &Report) -> Table {
@@ -119,12 +119,12 @@ fn deliveries(report: &Report) -> Table {
 }
 
 fn costs(report: &Report) -> String {
-    let Report { retried, batches, d1_batches, rows_written, seconds, seconds_played_forward, calls, .. } = report;
+    let Report { retried, batches, d1_batches, d1_batches_delivering, rows_written, calls, .. } = report;
     format!(
-        "{batches} batches of the queue took {d1_batches} round trips to D1; {rows_written} rows were written in all. \
-         {retried} retries.\nSubscribers were called {} times on this machine and {} times by stand-ins. \
-         {seconds:.1} s, and {seconds_played_forward} s of waiting played forward.",
-        calls.real, calls.stood_in
+        "{batches} batches of the queue took {d1_batches} round trips to D1, and the deliveries {d1_batches_delivering}; \
+         {rows_written} rows were written in all. {retried} retries.\nSubscribers were called {calls} times: those that \
+         listen on this machine for real, the others by stand-ins. {:.1} s, and {} s of waiting played forward.",
+        report.seconds, report.seconds_played_forward
     )
 }
 
