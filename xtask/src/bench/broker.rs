@@ -1,12 +1,10 @@
 //! `cargo xtask bench broker`: the queue engine, beside plain SQLite that does the least a queue must.
 
-use crate::problem::{Problem, Result};
-use crate::run;
+use crate::problem::Result;
 use crate::setup;
 use crate::workspace::Workspace;
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Deserialize;
-use serde_json::Value;
 
 /// How fast the broker sends, leases and acknowledges, beside plain SQLite with the same promise to the disk.
 ///
@@ -49,23 +47,7 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     cargo.args(["bench", "--quiet", "--locked", "--package", "jadpo", "--bench", "broker", "--"]);
     cargo.arg("--seconds").arg(args.seconds.to_string()).arg("--rounds").arg(args.rounds.to_string());
     cargo.arg("--backlog").arg(args.backlog.to_string());
-    let mut report = None;
-    run::lines(&mut cargo, |said: &Value| {
-        if let Some(text) = said.get("say").and_then(Value::as_str) {
-            run::say(&format!("- {text}"));
-        }
-        if let Some(figures) = said.get("report") {
-            report = Some(figures.clone());
-        }
-    })?;
-    let report = report.ok_or_else(|| Problem::new("the bench ended without figures"))?;
-    if args.json {
-        anstream::println!("{report}");
-        return Ok(());
-    }
-    let figures = serde_json::from_value(report).map_err(|e| Problem::new(format!("figures cannot be read: {e}")))?;
-    anstream::println!("\n{}", table(&figures));
-    Ok(())
+    super::show(&mut cargo, args.json, table)
 }
 
 fn table(figures: &Figures) -> Table {

@@ -3,8 +3,13 @@
 mod broker;
 mod receive;
 
-use crate::problem::Result;
+use crate::problem::{Problem, Result};
+use crate::run;
 use crate::workspace::Workspace;
+use comfy_table::Table;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::process::Command;
 
 /// Measures, always beside a peer or a limit in the same run, since machines differ and drift.
 #[derive(clap::Args)]
@@ -28,4 +33,28 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
         What::Broker(args) => broker::command(ws, args),
         What::Receive(args) => receive::command(ws, args),
     }
+}
+
+/// Runs a bench that tells what it does and, at the end, its figures; shows those as JSON or as the table.
+///
+/// # Errors
+/// When it cannot be run, fails, or ends without figures.
+fn show<T: DeserializeOwned>(bench: &mut Command, json: bool, table: impl FnOnce(&T) -> Table) -> Result<()> {
+    let mut report = None;
+    run::lines(bench, |said: &Value| {
+        if let Some(text) = said.get("say").and_then(Value::as_str) {
+            run::say(&format!("- {text}"));
+        }
+        if let Some(figures) = said.get("report") {
+            report = Some(figures.clone());
+        }
+    })?;
+    let report = report.ok_or_else(|| Problem::new("the bench ended without figures"))?;
+    if json {
+        anstream::println!("{report}");
+        return Ok(());
+    }
+    let figures = serde_json::from_value(report).map_err(|e| Problem::new(format!("figures cannot be read: {e}")))?;
+    anstream::println!("\n{}", table(&figures));
+    Ok(())
 }

@@ -1,13 +1,11 @@
 //! `cargo xtask bench receive`: messages from a queue into D1, beside plain JavaScript Workers.
 
 use crate::demo;
-use crate::problem::{Problem, Result};
-use crate::run;
+use crate::problem::Result;
 use crate::setup;
 use crate::workspace::Workspace;
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Deserialize;
-use serde_json::Value;
 use std::path::PathBuf;
 
 /// How fast the Worker keeps messages in D1, beside a plain JavaScript Worker that only inserts them, and one that calls
@@ -64,23 +62,7 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     let mut node = tools.node(ws);
     node.arg(ws.path("host-workers/e2e/bench/receive.mjs")).arg("--folder").arg(built.folder());
     node.arg("--messages").arg(args.messages.to_string()).arg("--rounds").arg(args.rounds.to_string());
-    let mut report = None;
-    run::lines(&mut node, |said: &Value| {
-        if let Some(text) = said.get("say").and_then(Value::as_str) {
-            run::say(&format!("- {text}"));
-        }
-        if let Some(figures) = said.get("report") {
-            report = Some(figures.clone());
-        }
-    })?;
-    let report = report.ok_or_else(|| Problem::new("the bench ended without figures"))?;
-    if args.json {
-        anstream::println!("{report}");
-        return Ok(());
-    }
-    let figures = serde_json::from_value(report).map_err(|e| Problem::new(format!("figures cannot be read: {e}")))?;
-    anstream::println!("\n{}", table(&figures));
-    Ok(())
+    super::show(&mut node, args.json, table)
 }
 
 fn table(figures: &Figures) -> Table {
