@@ -100,6 +100,7 @@ fn a_running_server_gives_the_same_answers_as_its_store() {
     assert_eq!(retried["retried"], 3);
     assert_eq!(server.logged("tick.done")["still_parked"], 3);
     assert_eq!(ask(&["show", "p99"]).status.code(), Some(1));
+    assert_eq!(ask(&["show", "d24"]).status.code(), Some(2), "no id at all is the caller's mistake");
 }
 
 #[test]

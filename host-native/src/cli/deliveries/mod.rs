@@ -9,7 +9,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use jadpo::host::NativeHost;
 use jadpo::operator::{Operator, OperatorError};
 use jadpo::store::{OpenError, OpenStore};
-use jadpo_core::admin::{Filter, Kind};
+use jadpo_core::admin::{Filter, ItemId, Kind};
 use jadpo_core::bindings::ADMIN_TOKEN;
 use jadpo_core::program::{PROGRAM_FORMAT, Program};
 use jadpo_core::start::App;
@@ -212,6 +212,15 @@ async fn answer(args: &Args, operator: &Operator) -> Result<Exit, OperatorError>
             Ok(Exit::Done)
         }
         Some(Command::Show { id, body }) => {
+            if ItemId::parse(id).is_none() {
+                return Err(OperatorError {
+                    what: format!("`{id}` is no id"),
+                    help: Some(
+                        "an id is p and a number, or d, a number, a dot and a subscriber: p12, d34.ledger".into(),
+                    ),
+                    is_input: true,
+                });
+            }
             let item = operator.show(id).await?;
             if *body {
                 return Ok(view::body(&item));
