@@ -343,3 +343,12 @@ fn a_store_that_is_behind_is_left_alone() {
     assert_eq!(host.rows_written(), written);
     assert_eq!(tick_now(&TestHost::unmigrated(), &app), Ticked::default());
 }
+
+#[test]
+fn the_log_line_of_a_parked_message_tells_the_reason_and_nothing_of_the_body() {
+    let host = TestHost::migrated();
+    park(&host, &app(&["ledger"]), 1);
+    let logged = host.logged("queue.parked");
+    let names: Vec<&str> = logged[0].fields.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["queue", "message_id", "reason"]);
+}

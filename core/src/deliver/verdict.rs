@@ -93,3 +93,25 @@ fn retry_after_s(text: &str, now_ms: i64) -> Option<i64> {
 pub(super) fn bounded(text: &str) -> String {
     text.chars().map(|char| if char.is_control() { ' ' } else { char }).take(ERROR_CHARS_MAX).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Seconds until the attempt after this one, whose subscriber answered 500.
+    fn waits_s(attempt: u32, attempt_max: u32) -> Option<i64> {
+        let answer = CallOutcome::Answered { status: 500, retry_after: None };
+        match judge(&answer, attempt, attempt_max, 0) {
+            Verdict::Waiting { due_at_ms, .. } => Some(due_at_ms / 1000),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn the_schedule_begins_anew_with_the_attempts_that_an_operator_grants() {
+        assert_eq!([1, 2, 3].map(|attempt| waits_s(attempt, 30)), [Some(10), Some(20), Some(40)]);
+        assert_eq!((waits_s(29, 30), waits_s(30, 30)), (Some(3600), None));
+        assert_eq!([31, 32, 33].map(|attempt| waits_s(attempt, 60)), [Some(10), Some(20), Some(40)]);
+        assert_eq!((waits_s(59, 60), waits_s(60, 60)), (Some(3600), None));
+    }
+}
