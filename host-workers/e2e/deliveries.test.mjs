@@ -144,3 +144,35 @@ test("deliveries that do not fit into waitUntil's thirty seconds go on in invoca
   assert.ok(running.entries("delivery.ran").length > 1, "more than one invocation delivered");
   assert.deepEqual(running.entries("deliveries.not_handed_on"), []);
 });
+
+test("a service's own words about too many subrequests are its failure, and hold back no other delivery", async (t) => {
+  const throwing = 'export default { fetch() { throw new Error("Too many subrequests."); } };';
+  const { running, ledger } = await scenario(t, {
+    app: {
+      subscribers: (url) => [
+        `ledger: { on: StockMoved, call: "${url}" }`,
+        'reorder: { on: StockMoved, service: "reorder-worker" }',
+      ],
+    },
+    services: { "reorder-worker": throwing },
+  });
+  await running.dispatch(QUEUE, [{ body: movement(1) }, { body: movement(2) }]);
+  await until(() => ledger.calls.length === 2, { what: "the other subscriber got both" });
+  const waiting = () => running.query("SELECT attempt, error FROM jadpo_deliveries WHERE claim IS NULL");
+  const rows = await until(async () => ((await waiting()).length === 2 ? waiting() : undefined), { what: "both wait" });
+  for (const { attempt, error } of rows) {
+    assert.equal(attempt, 1);
+    assert.match(error, /subrequests/);
+  }
+});
+
+test("bodies held for a subscriber that hangs are bounded: what is past the bound is left to the tick", async (t) => {
+  const { running, ledger } = await scenario(t, {});
+  ledger.does(() => "hang");
+  const note = "x".repeat(127_000);
+  const batch = (first) => Array.from({ length: 100 }, (_, n) => ({ id: `b${first + n}`, body: movement(first + n, { note }) }));
+  await running.dispatch(QUEUE, batch(0));
+  await running.dispatch(QUEUE, batch(100));
+  const released = async () => (await running.query("SELECT count(*) AS n FROM jadpo_deliveries WHERE claim IS NULL"))[0].n;
+  await until(async () => (await released()) === 100, { what: "the second batch's claims were given back", limitMs: 10_000 });
+});
