@@ -2,6 +2,8 @@
 
 pub mod broker;
 pub mod build;
+pub mod cli;
+pub mod functions;
 pub mod host;
 pub mod http;
 pub mod log;

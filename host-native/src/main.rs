@@ -1,7 +1,5 @@
-//! The `jadpo` binary: the command line and nothing else.
-
-mod cli;
+//! The `jadpo` binary: the command line, with no functions linked in.
 
 fn main() -> std::process::ExitCode {
-    cli::main()
+    jadpo::cli::main(jadpo::functions::Linked::new())
 }

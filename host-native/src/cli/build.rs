@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use jadpo::build::{self, BuildError, Folder, Worker, Written};
+use crate::build::{self, BuildError, Folder, Worker, Written};
 use jadpo_core::program::Platform;
 use serde_json::json;
 

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::functions::Linked;
 use output::Exit;
 
 /// jadpo receives queues without losing a message.
@@ -35,12 +36,13 @@ enum Command {
     Deliveries(deliveries::Args),
 }
 
-/// Parses the arguments and runs the subcommand. A usage error exits with 2, as clap does.
-pub(crate) fn main() -> ExitCode {
+/// Parses the arguments and runs the subcommand, with the functions that the binary brings along. A usage error exits
+/// with 2, as clap does.
+pub fn main(linked: Linked) -> ExitCode {
     let exit = match Cli::parse().command {
         Command::Check(args) => check::run(&args),
         Command::Build(args) => build::run(&args),
-        Command::Serve(args) => serve::run(&args),
+        Command::Serve(args) => serve::run(&args, &linked),
         Command::Deliveries(args) => deliveries::run(&args),
     };
     exit.into()

@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use jadpo::host::NativeHost;
-use jadpo::server::Server;
-use jadpo::store::{OpenError, OpenStore, StoreLock};
+use crate::functions::Linked;
+use crate::host::NativeHost;
+use crate::server::Server;
+use crate::store::{OpenError, OpenStore, StoreLock};
 use jadpo_core::host::{Host, Level, LogEntry};
 use jadpo_core::program::{Deployable, Platform, Program, Trigger};
 use jadpo_core::start::App;
@@ -45,12 +46,12 @@ struct Stop {
 }
 
 /// Runs the server. Refusals come before anything is opened.
-pub(crate) fn run(args: &Args) -> Exit {
+pub(crate) fn run(args: &Args, linked: &Linked) -> Exit {
     let program = match load::program(&args.file, args.deployable.as_deref(), false) {
         Load::Program(program) => *program,
         Load::Reported(exit) => return exit,
     };
-    match start(args, program) {
+    match start(args, program, linked) {
         Ok(()) => Exit::Done,
         Err(stop) => {
             output::error(&stop.what, stop.help.as_deref());
@@ -59,14 +60,14 @@ pub(crate) fn run(args: &Args) -> Exit {
     }
 }
 
-fn start(args: &Args, program: Program) -> Result<(), Stop> {
+fn start(args: &Args, program: Program, linked: &Linked) -> Result<(), Stop> {
     let (name, deployable) = choose(&program, args.deployable.as_deref())?;
     let lock = StoreLock::take(&args.store).map_err(store_stop)?;
     let store = OpenStore::create(&args.store).map_err(store_stop)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| failed(format!("cannot start: {error}"), None))?;
     let host = NativeHost::new(store.handle());
-    warn_of_what_is_missing(&host, &program, &name, &deployable);
+    warn_of_what_is_missing(&host, &program, &name, &deployable, linked);
     let ended = runtime.block_on(serve(args, host, App::new(program), &deployable));
     // First the runtime, which holds handles of the store; then the store; then the right to it.
     drop(runtime);
@@ -121,14 +122,14 @@ fn choose(program: &Program, named: Option<&str>) -> Result<(String, Deployable)
 }
 
 /// Deliveries that need these would only wait, so it is said at once.
-fn warn_of_what_is_missing(host: &NativeHost, program: &Program, name: &str, deployable: &Deployable) {
+fn warn_of_what_is_missing(host: &NativeHost, program: &Program, name: &str, deployable: &Deployable, linked: &Linked) {
     for variable in wrangler::environment(program, deployable) {
         if host.env(&variable).is_none() {
             let fields = vec![("deployable", name.into()), ("variable", variable.into())];
             host.log(LogEntry { level: Level::Warn, event: "env.missing", fields });
         }
     }
-    for function in App::new(program.clone()).unlinked(|_| false) {
+    for function in App::new(program.clone()).unlinked(|function| linked.has(function)) {
         let fields = vec![("deployable", name.into()), ("function", function.into())];
         host.log(LogEntry { level: Level::Warn, event: "function.not_linked", fields });
     }

@@ -5,10 +5,10 @@ mod view;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::host::NativeHost;
+use crate::operator::{Operator, OperatorError};
+use crate::store::{OpenError, OpenStore};
 use clap::{Parser, Subcommand, ValueEnum};
-use jadpo::host::NativeHost;
-use jadpo::operator::{Operator, OperatorError};
-use jadpo::store::{OpenError, OpenStore};
 use jadpo_core::admin::{Filter, ItemId, Kind};
 use jadpo_core::bindings::ADMIN_TOKEN;
 use jadpo_core::program::{PROGRAM_FORMAT, Program};

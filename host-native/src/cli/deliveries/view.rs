@@ -2,11 +2,11 @@
 
 use std::io::Write;
 
+use crate::host::now_ms;
+use crate::log::rfc3339;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use comfy_table::{ContentArrangement, Table, presets};
-use jadpo::host::now_ms;
-use jadpo::log::rfc3339;
 use jadpo_core::admin::{Item, Kind, Retried};
 
 use super::super::output::{self, Exit};
