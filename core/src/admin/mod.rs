@@ -3,6 +3,8 @@
 //!
 //! It is off unless the host has a token under [`ADMIN_TOKEN`], and says nothing to who does not give it.
 
+#[cfg(feature = "broker")]
+pub mod queues;
 mod read;
 mod retry;
 mod sql;
@@ -62,15 +64,41 @@ struct Refusal {
     message: String,
 }
 
+impl From<Refusal> for Response {
+    fn from(Refusal { status, code, message }: Refusal) -> Self {
+        Self::problem(status, ProblemDetail::new(code, message))
+    }
+}
+
+impl Response {
+    /// An answer in JSON.
+    #[must_use]
+    pub fn json(status: u16, body: &impl Serialize) -> Self {
+        // What is answered has text keys and no numbers but whole ones: nothing that JSON could not carry.
+        let body = serde_json::to_string(body).unwrap_or_default();
+        Self { status, content_type: "application/json", body }
+    }
+
+    /// An answer that says why the request is not carried out.
+    #[must_use]
+    pub fn problem(status: u16, error: ProblemDetail) -> Self {
+        Self::json(status, &Problem { error })
+    }
+}
+
 /// Answers a request. A host sends it every request whose path begins with [`PREFIX`].
 pub async fn answer<H: Host>(host: &H, app: &App, request: Request) -> Response {
     let answered = match admit(host, &request) {
         Ok(()) => route(host, app, &request).await,
         Err(refusal) => Err(refusal),
     };
-    answered.unwrap_or_else(|Refusal { status, code, message }| {
-        json(status, &Problem { error: ProblemDetail { code: code.to_owned(), message } })
-    })
+    answered.unwrap_or_else(Response::from)
+}
+
+/// The refusal of a request that does not give the token, for endpoints beside [`answer`] on the same host. `None`
+/// for one that does.
+pub fn refused<H: Host>(host: &H, request: &Request) -> Option<Response> {
+    admit(host, request).err().map(Response::from)
 }
 
 /// Lets in who gives the token. Both sides are hashed first, so that neither what differs nor the length of the
@@ -117,12 +145,12 @@ async fn route<H: Host>(host: &H, app: &App, request: &Request) -> Result<Respon
         return Err(Refusal { status: 405, code: "method_not_allowed", message });
     }
     if is_retry {
-        return Ok(json(200, &retry::retry(host, app, &request.body).await?));
+        return Ok(Response::json(200, &retry::retry(host, app, &request.body).await?));
     }
     match path.strip_prefix("deliveries") {
-        None => Ok(json(200, &read::status(host, app).await?)),
-        Some("") => Ok(json(200, &read::list(host, app, &request.query).await?)),
-        Some(id) => Ok(json(200, &read::show(host, app, id.trim_start_matches('/')).await?)),
+        None => Ok(Response::json(200, &read::status(host, app).await?)),
+        Some("") => Ok(Response::json(200, &read::list(host, app, &request.query).await?)),
+        Some(id) => Ok(Response::json(200, &read::show(host, app, id.trim_start_matches('/')).await?)),
     }
 }
 
@@ -153,10 +181,4 @@ fn invalid(message: impl Into<String>) -> Refusal {
 
 fn not_found(message: impl Into<String>) -> Refusal {
     Refusal { status: 404, code: "not_found", message: message.into() }
-}
-
-fn json(status: u16, body: &impl Serialize) -> Response {
-    // What is answered has text keys and no numbers but whole ones: nothing that JSON could not carry.
-    let body = serde_json::to_string(body).unwrap_or_default();
-    Response { status, content_type: "application/json", body }
 }

@@ -242,11 +242,32 @@ pub struct Problem {
 }
 
 /// A problem's code, for programs, and its words, for people.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ProblemDetail {
-    /// `unauthorized`, `not_found`, `method_not_allowed`, `request_invalid`, `request_too_large`,
-    /// `store_unavailable` or `store_not_current`.
+    /// What happened, in a word that never changes: `unauthorized`, `not_found`, `method_not_allowed`,
+    /// `request_invalid`, `request_too_large`, `store_unavailable`, `store_not_current`; of queues also those of
+    /// `queues::problem`.
     pub code: String,
     /// What happened, and what to do.
     pub message: String,
+    /// What to do, where there is more to say about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+    /// The most that there may be of what there was too much of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+    /// How much there was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actual: Option<u64>,
+    /// Cloudflare's code for it, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cloudflare_code: Option<u32>,
+}
+
+impl ProblemDetail {
+    /// A problem of this code, in these words.
+    #[must_use]
+    pub fn new(code: &str, message: String) -> Self {
+        Self { code: code.to_owned(), message, ..Self::default() }
+    }
 }

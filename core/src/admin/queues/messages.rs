@@ -1,0 +1,137 @@
+//! Messages, as they are sent and looked at.
+
+use serde::{Deserialize, Serialize};
+
+/// Messages to be sent: all of them are kept, or none.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Send {
+    /// The messages.
+    pub messages: Vec<NewMessage>,
+    /// Seconds to wait for those that do not say themselves; stands before the queue's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_seconds: Option<u32>,
+}
+
+/// A message to be sent. Its body is one of `body` and `body_base64`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewMessage {
+    /// The body, if it is text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<String>,
+    /// The body in base64, whatever it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body_base64: Option<String>,
+    /// `json`, `text` or `bytes`, or a MIME type, which is kept with the message. Absent: `text` for `body`, `bytes`
+    /// for `body_base64`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_type: Option<String>,
+    /// Seconds to wait. 0 is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_seconds: Option<u32>,
+}
+
+/// What a send gave: the messages' ids in their order.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Sent {
+    /// The ids.
+    pub ids: Vec<String>,
+}
+
+/// A page of messages: those that are ready first, then the others by when they will be.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Messages {
+    /// The queue that holds them: of dead letters, the dead-letter queue.
+    pub queue: String,
+    /// The page.
+    pub messages: Vec<PeekedMessage>,
+    /// What to give as `after` for the next page; absent on the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// A message that was looked at and not taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeekedMessage {
+    /// Its id, the same on every delivery and as a dead letter.
+    pub id: String,
+    /// What names its place, for `messages/remove` and for the next page. It changes with every delivery.
+    #[serde(rename = "ref")]
+    pub reference: String,
+    /// Where it stands.
+    pub state: State,
+    /// How long it stays there, if it is not ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub for_ms: Option<u64>,
+    /// When it was sent.
+    pub sent_at_ms: i64,
+    /// How often it was handed over.
+    pub attempts: u32,
+    /// `json`, `text`, `bytes` or `v8`.
+    pub content_type: String,
+    /// Bytes of its body.
+    pub bytes: u64,
+    /// The body's beginning as text; bytes that are no text are replaced.
+    pub preview: String,
+    /// The whole body in base64. Only when it is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body_base64: Option<String>,
+    /// What was kept with it: of a request its method, path and headers, as JSON text. Only when bodies are asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<String>,
+    /// Functions that are done with it, while others are not, as the trigger keeps it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<String>,
+    /// How it died, if it is a dead letter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dead: Option<DeadLetter>,
+}
+
+/// Where a message stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// It can be taken.
+    Ready,
+    /// It is with a consumer.
+    InFlight,
+    /// It waits for a time to come.
+    Delayed,
+}
+
+/// How a message came into a dead-letter queue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeadLetter {
+    /// The queue that it was in.
+    pub queue: String,
+    /// How often it was handed over there.
+    pub attempts: u32,
+    /// When it was first handed over there.
+    pub first_at_ms: i64,
+    /// When it was given up.
+    pub died_at_ms: i64,
+    /// `retried`, `failed` or `lease_ended`.
+    pub reason: String,
+    /// What was last said to be wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// Messages to be removed, whatever their state.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Remove {
+    /// What named their places when they were looked at.
+    pub refs: Vec<String>,
+}
+
+/// What a removal came to.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Removed {
+    /// Messages that are gone.
+    pub removed: u64,
+    /// Places where there is no such message any more: it was taken, moved or removed since.
+    #[serde(default)]
+    pub unknown: Vec<String>,
+}
