@@ -1,5 +1,6 @@
 //! The native half of jadpo: what the `jadpo` binary does, as a library.
 
+pub mod admin;
 pub mod broker;
 pub mod build;
 pub mod cli;

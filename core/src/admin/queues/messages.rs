@@ -1,6 +1,10 @@
 //! Messages, as they are sent and looked at.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
+
+use crate::broker::{self, Content, NewBatch};
 
 /// Messages to be sent: all of them are kept, or none.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -23,8 +27,7 @@ pub struct NewMessage {
     /// The body in base64, whatever it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_base64: Option<String>,
-    /// `json`, `text` or `bytes`, or a MIME type, which is kept with the message. Absent: `text` for `body`, `bytes`
-    /// for `body_base64`.
+    /// `json`, `text` or `bytes`. Absent: `text` for `body`, `bytes` for `body_base64`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
     /// Seconds to wait. 0 is none.
@@ -134,4 +137,42 @@ pub struct Removed {
     /// Places where there is no such message any more: it was taken, moved or removed since.
     #[serde(default)]
     pub unknown: Vec<String>,
+}
+
+impl Send {
+    /// The batch for the broker.
+    ///
+    /// # Errors
+    /// In words, with the message's place counted from 1: what a body is missing, or what its content type is not.
+    pub fn into_batch(self) -> Result<NewBatch, String> {
+        let mut messages = Vec::with_capacity(self.messages.len());
+        for (index, message) in self.messages.into_iter().enumerate() {
+            messages.push(message.into_message().map_err(|why| format!("message {}: {why}", index + 1))?);
+        }
+        Ok(NewBatch { messages, delay_s: self.delay_seconds })
+    }
+}
+
+impl NewMessage {
+    fn into_message(self) -> Result<broker::NewMessage, String> {
+        let (body, is_text) = match (self.body, self.body_base64) {
+            (Some(text), None) => (text.into_bytes(), true),
+            (None, Some(encoded)) => {
+                (BASE64.decode(encoded).map_err(|error| format!("body_base64 is no base64: {error}"))?, false)
+            }
+            _ => return Err("give body, or body_base64".to_owned()),
+        };
+        let content = match self.content_type.as_deref() {
+            None if is_text => Content::Text,
+            None => Content::Bytes,
+            Some(word @ ("json" | "text")) if std::str::from_utf8(&body).is_err() => {
+                return Err(format!("it is sent as {word}, and its body is not UTF-8 text"));
+            }
+            Some("json") => Content::Json,
+            Some("text") => Content::Text,
+            Some("bytes") => Content::Bytes,
+            Some(_) => return Err("content_type: one of json, text and bytes".to_owned()),
+        };
+        Ok(broker::NewMessage { content, body, delay_s: self.delay_seconds, meta: None })
+    }
 }

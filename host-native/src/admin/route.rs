@@ -1,0 +1,47 @@
+//! Which request is answered where.
+
+use jadpo_core::admin::{PREFIX, ProblemDetail, Response};
+use percent_encoding::percent_decode_str;
+
+use super::{Call, Refusal, messages, not_found, queues};
+
+/// Whether the path, without the endpoint's prefix, belongs to what is answered here and not by the core.
+pub(super) fn is_here(path: &str) -> bool {
+    let first = path.split('/').next().unwrap_or_default();
+    matches!(first, "queues" | "triggers" | "webhooks" | "redrives")
+}
+
+/// Carries out a request that gave the token.
+pub(super) async fn run(call: &Call<'_>, path: &str) -> Result<Response, Refusal> {
+    let parts: Vec<String> =
+        path.split('/').map(|part| percent_decode_str(part).decode_utf8_lossy().into_owned()).collect();
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let method = call.request.method.as_str();
+    match (parts.as_slice(), method) {
+        (["queues"], "GET") => queues::list(call).await,
+        (["queues"], "POST") => queues::create(call).await,
+        (["queues", name], "GET") => queues::show(call, name).await,
+        (["queues", name], "DELETE") => queues::delete(call, name).await,
+        (["queues", name, "pause"], "POST") => queues::pause(call, name, true).await,
+        (["queues", name, "resume"], "POST") => queues::pause(call, name, false).await,
+        (["queues", name, "messages"], "POST") => messages::send(call, name).await,
+        (["queues", name, "messages"], "DELETE") => queues::purge(call, name).await,
+        (parts, _) => Err(refuse(call, parts)),
+    }
+}
+
+/// The refusal of a path that is not there, or of a method that the path does not take.
+fn refuse(call: &Call<'_>, parts: &[&str]) -> Refusal {
+    let takes = match parts {
+        ["queues"] => "GET or POST",
+        ["queues", _] => "GET or DELETE",
+        ["queues", _, "messages"] => "POST or DELETE",
+        ["queues", _, "pause" | "resume"] => "POST",
+        _ => {
+            let there = format!("there are {PREFIX}queues, {PREFIX}triggers, {PREFIX}webhooks and {PREFIX}redrives");
+            return not_found("not_found", there, None);
+        }
+    };
+    let message = format!("{} takes {takes}, not {}", call.request.path, call.request.method);
+    Refusal { status: 405, detail: ProblemDetail::new("method_not_allowed", message) }
+}
