@@ -9,6 +9,8 @@ pub const SELF: &str = "JADPO_SELF";
 pub const DELIVERIES_ENTRYPOINT: &str = "Deliveries";
 /// The secret (natively: the environment variable) that turns the operator's endpoint on.
 pub const ADMIN_TOKEN: &str = "JADPO_ADMIN_TOKEN";
+/// Natively: the environment variable whose bearer may enqueue.
+pub const ENQUEUE_TOKEN: &str = "JADPO_ENQUEUE_TOKEN";
 
 /// The service binding of a subscriber that is reached by `service:`.
 ///

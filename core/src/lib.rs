@@ -9,14 +9,24 @@ pub mod app;
 pub mod bindings;
 #[cfg(feature = "broker")]
 pub mod broker;
+#[cfg(any(feature = "broker", feature = "compile"))]
+pub mod cron;
 pub mod deliver;
 pub mod host;
+#[cfg(feature = "broker")]
+pub mod inbound;
+#[cfg(any(feature = "broker", feature = "compile"))]
+pub mod local;
 pub mod program;
 pub mod queue;
 pub mod read;
 pub mod receive;
+#[cfg(feature = "broker")]
+pub mod schedule;
 pub mod start;
 pub mod store;
 pub mod tick;
+#[cfg(feature = "broker")]
+pub mod trigger;
 #[cfg(feature = "compile")]
 pub mod wrangler;

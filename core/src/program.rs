@@ -80,7 +80,23 @@ pub enum Connection {
         max_receives: u32,
         /// How long a failed delivery stays hidden, in milliseconds.
         visibility_ms: u64,
+        /// Messages handled side by side, at most: 1 to 250.
+        #[serde(default = "concurrency", skip_serializing_if = "is_usual_concurrency")]
+        concurrency: u32,
     },
+}
+
+/// Messages of a local queue that are handled side by side where the app does not say.
+pub const CONCURRENCY: u32 = 8;
+
+fn concurrency() -> u32 {
+    CONCURRENCY
+}
+
+// Written only where it says something, so that a build of before this key reads the programs that it could write.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_usual_concurrency(concurrency: &u32) -> bool {
+    *concurrency == CONCURRENCY
 }
 
 /// How a pulled queue is named.
@@ -109,9 +125,22 @@ pub enum Setting {
 pub struct Function {
     /// How it is reached.
     pub target: Target,
-    /// A cron expression: when to call it without a message.
+    /// A cron expression of five fields, in UTC: when to call it without a message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<String>,
+    /// What is sent in place of the message's own body (to a queue), or of the schedule's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<Written>,
+}
+
+/// A body that the app file writes out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Written {
+    /// This text.
+    Text(String),
+    /// This JSON text.
+    Json(String),
 }
 
 /// How a subscriber or a function is reached.
@@ -126,6 +155,8 @@ pub enum Target {
     Run(String),
     /// Natively: a program and its arguments; the body comes on its standard input.
     Exec(Vec<String>),
+    /// Natively: a message to the local queue of this name.
+    Send(String),
 }
 
 /// An inbound webhook: what is posted to it goes onto a queue.

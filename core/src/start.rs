@@ -1,6 +1,6 @@
 //! From `program.json` to an app that a host may run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::program::{Connection, PROGRAM_FORMAT, Program, Receiving, Target};
@@ -77,14 +77,22 @@ impl App {
     pub fn new(program: Program) -> Self {
         let mut routes = BTreeMap::new();
         for (name, connection) in &program.connections {
-            let Connection::CloudflareQueues { queue, dead_letter_queue } = connection else { continue };
             let receiving = program.receiving.get(name);
             let route = |dead_letters| Route { connection: name.clone(), receiving: receiving.cloned(), dead_letters };
-            if receiving.is_some() {
-                routes.insert(queue.clone(), route(false));
+            match connection {
+                Connection::CloudflareQueues { queue, dead_letter_queue } => {
+                    if receiving.is_some() {
+                        routes.insert(queue.clone(), route(false));
+                    }
+                    // A dead letter is parked even where nothing is received: nobody else has it any more.
+                    routes.insert(dead_letter_queue.clone(), route(true));
+                }
+                // Its dead letters stay in a queue of this server, where an operator finds them.
+                Connection::LocalQueue { queue, .. } if receiving.is_some() => {
+                    routes.insert(queue.clone(), route(false));
+                }
+                Connection::LocalQueue { .. } | Connection::CloudflarePull { .. } => {}
             }
-            // A dead letter is parked even where nothing is received: nobody else has it any more.
-            routes.insert(dead_letter_queue.clone(), route(true));
         }
         let mut subscribers: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (name, subscriber) in &program.subscribers {
@@ -93,7 +101,8 @@ impl App {
         Self { program, routes, subscribers }
     }
 
-    /// Where the messages of this Cloudflare queue go; `None` for a queue that the program does not receive.
+    /// Where the messages of this queue go, be it one at Cloudflare or a local one; `None` for a queue that the program
+    /// does not receive.
     #[must_use]
     pub fn route(&self, queue: &str) -> Option<&Route> {
         self.routes.get(queue)
@@ -105,15 +114,18 @@ impl App {
         self.subscribers.get(event).map_or(&[], Vec::as_slice)
     }
 
-    /// Linked functions that subscribers name and this host does not have. Their deliveries wait, as those of a
-    /// subscriber that does not answer, so a host tells of them once when it starts.
+    /// Linked functions that subscribers and functions name and this host does not have. Their deliveries and messages
+    /// wait, as those of somebody who does not answer, so a host tells of them once when it starts.
     #[must_use]
     pub fn unlinked(&self, is_linked: impl Fn(&str) -> bool) -> Vec<&str> {
-        let runs = self.program.subscribers.values().filter_map(|subscriber| match &subscriber.target {
+        let subscribers = self.program.subscribers.values().map(|subscriber| &subscriber.target);
+        let functions = self.program.functions.values().map(|function| &function.target);
+        let runs = subscribers.chain(functions).filter_map(|target| match target {
             Target::Run(function) => Some(function.as_str()),
             _ => None,
         });
-        runs.filter(|function| !is_linked(function)).collect()
+        let missing: BTreeSet<&str> = runs.filter(|function| !is_linked(function)).collect();
+        missing.into_iter().collect()
     }
 }
 
@@ -126,6 +138,26 @@ fn check_names(program: &Program) -> Result<(), StartError> {
         }
         if !program.events.contains_key(&receiving.event) {
             return missing(format!("{connection} becomes {}, which is no event of it", receiving.event));
+        }
+    }
+    let mut queues = BTreeSet::new();
+    for (name, connection) in &program.connections {
+        let Connection::LocalQueue { queue, functions, .. } = connection else { continue };
+        queues.insert(queue.as_str());
+        if let Some(function) = functions.iter().find(|function| !program.functions.contains_key(*function)) {
+            return missing(format!("{name} calls {function}, which is no function of it"));
+        }
+    }
+    for (name, webhook) in &program.webhooks {
+        if !queues.contains(webhook.queue.as_str()) {
+            return missing(format!("webhook {name} writes to {}, which is no local queue of it", webhook.queue));
+        }
+    }
+    for (name, function) in &program.functions {
+        if let Target::Send(queue) = &function.target
+            && !queues.contains(queue.as_str())
+        {
+            return missing(format!("function {name} sends to {queue}, which is no local queue of it"));
         }
     }
     for (name, subscriber) in &program.subscribers {

@@ -7,6 +7,7 @@ use jadpo_core::host::{Call, CallOutcome, Host, LogEntry};
 use jadpo_core::program::Target;
 use jadpo_core::store::{Rows, Statement, StoreError};
 
+use crate::functions::{Linked, LinkedCall};
 use crate::http::Client;
 use crate::log;
 use crate::store::Store;
@@ -16,6 +17,7 @@ use crate::store::Store;
 pub struct NativeHost {
     store: Store,
     client: Client,
+    linked: Linked,
     /// Variables that stand before the environment's.
     env: BTreeMap<String, String>,
 }
@@ -24,7 +26,14 @@ impl NativeHost {
     /// A host on this store.
     #[must_use]
     pub fn new(store: Store) -> Self {
-        Self { store, client: Client::new(), env: BTreeMap::new() }
+        Self { store, client: Client::new(), linked: Linked::new(), env: BTreeMap::new() }
+    }
+
+    /// The same host with functions that subscribers' `run:` finds.
+    #[must_use]
+    pub fn with_linked(mut self, linked: Linked) -> Self {
+        self.linked = linked;
+        self
     }
 
     /// The same host with a variable set, whatever the environment says.
@@ -52,8 +61,17 @@ impl Host for NativeHost {
             Target::Service(worker) => {
                 CallOutcome::Unanswered(format!("the Worker {worker} is reached by a service binding, on Workers only"))
             }
-            Target::Run(function) => CallOutcome::Unanswered(format!("the function {function} is not linked in")),
-            Target::Exec(_) => CallOutcome::Unanswered("this server starts no programs".to_owned()),
+            Target::Run(function) => {
+                let headers = call.headers.iter().map(|(name, value)| ((*name).to_owned(), value.clone().into_bytes()));
+                let linked = LinkedCall { headers: headers.collect(), query: None, body: call.body };
+                match self.linked.call(function, linked, Duration::from_millis(call.timeout_ms.into())).await {
+                    Ok(()) => CallOutcome::Answered { status: 200, retry_after: None },
+                    Err(failure) => CallOutcome::Unanswered(failure.to_string()),
+                }
+            }
+            Target::Exec(_) | Target::Send(_) => {
+                CallOutcome::Unanswered("only a function starts a program or sends to a queue".to_owned())
+            }
         }
     }
 

@@ -85,6 +85,29 @@ impl Client {
         Ok(Answer { status, retry_after })
     }
 
+    /// POSTs with whatever headers there are, two of one name as two, and gives the answer's status. Redirects are
+    /// answers like any other, and no more of the answer's body is read than [`Client::post`] reads.
+    ///
+    /// # Errors
+    /// As [`Client::post`].
+    pub async fn post_as(
+        &self,
+        url: &str,
+        headers: &[(String, Vec<u8>)],
+        body: Vec<u8>,
+        limit: Duration,
+    ) -> Result<u16, String> {
+        let mut request = Request::post(uri(url)?);
+        for (name, value) in headers {
+            request = request.header(name.as_str(), value.as_slice());
+        }
+        let request = request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())?;
+        let response = within(limit, self.inner.request(request)).await?;
+        let status = response.status().as_u16();
+        let _ = tokio::time::timeout(DRAIN_TIME_MAX, drain(response)).await;
+        Ok(status)
+    }
+
     /// Sends a request and gives the answer's status and whole body.
     ///
     /// # Errors

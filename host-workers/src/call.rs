@@ -28,6 +28,7 @@ pub(crate) async fn call(env: &Env, call: Call) -> CallOutcome {
             links::call(env.clone(), &name, call).await
         }
         Target::Exec(_) => CallOutcome::Unanswered("a Worker runs no programs".to_owned()),
+        Target::Send(_) => CallOutcome::Unanswered("a Worker has no local queues".to_owned()),
     }
 }
 

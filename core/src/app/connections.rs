@@ -9,7 +9,7 @@ use super::names::Names;
 use super::problem::{Span, quote};
 use super::syntax::{Block, Entry, What};
 use super::values::{Key, Reading, Text};
-use crate::program::{Connection, PullQueue, Setting};
+use crate::program::{CONCURRENCY, Connection, PullQueue, Setting};
 
 /// Messages asked for in one pull when the app does not say.
 const PULL_BATCH_SIZE: u32 = 10;
@@ -288,6 +288,7 @@ fn local_queue<'a>(
         functions: functions?,
         max_receives: max_receives?,
         visibility_ms: visibility_ms?,
+        concurrency: CONCURRENCY,
     })
 }
 

@@ -4,6 +4,7 @@
 use url::Url;
 
 use super::problem::quote;
+use crate::cron::Cron;
 
 /// Why a text does not have the form it needs.
 #[derive(Debug, PartialEq, Eq)]
@@ -132,20 +133,7 @@ pub(super) fn host(text: &str) -> Result<(), Fault> {
 
 /// A cron expression of five fields: minute, hour, day of the month, month, day of the week.
 pub(super) fn schedule(text: &str) -> Result<(), Fault> {
-    const SCHEDULE_LEN_MAX: usize = 200;
-    const FIELDS: usize = 5;
-    let fields = text.split_whitespace().count();
-    if fields != FIELDS || text.len() > SCHEDULE_LEN_MAX {
-        return Err(Fault::whole(format!("a schedule has five fields, and this has {fields}")));
-    }
-    let parser = croner::parser::CronParser::builder()
-        .seconds(croner::parser::Seconds::Disallowed)
-        .year(croner::parser::Year::Disallowed)
-        .build();
-    parser.parse(text).map(|_| ()).map_err(|error| {
-        let why = error.to_string().to_lowercase();
-        Fault::whole(why.trim_start_matches("component error: ").trim_end_matches('.'))
-    })
+    Cron::parse(text).map(|_| ()).map_err(Fault::whole)
 }
 
 /// The name of an environment variable, a secret or a variable of a Worker.

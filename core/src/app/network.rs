@@ -57,6 +57,7 @@ fn reach(kind: &'static str, name: &str, target: &Target) -> Reach {
         Target::Service(worker) => (format!("service: {worker}"), Vec::new()),
         Target::Run(function) => (format!("run: {function}"), Vec::new()),
         Target::Exec(words) => (format!("exec: {}", words.join(" ")), Vec::new()),
+        Target::Send(queue) => (format!("send: {queue}"), Vec::new()),
     };
     Reach { kind, name: name.to_owned(), through, hosts }
 }

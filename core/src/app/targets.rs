@@ -40,7 +40,7 @@ fn function(reading: &mut Reading<'_>, entry: &Entry) -> Option<Function> {
         }
         None => None,
     };
-    Some(Function { target: target?, schedule })
+    Some(Function { target: target?, schedule, body: None })
 }
 
 pub(super) fn subscribers(reading: &mut Reading<'_>, block: &Block, names: &Names<'_>) -> BTreeMap<String, Subscriber> {

@@ -110,6 +110,13 @@ fn text_of(body: &Body) -> Result<Cow<'_, str>, String> {
     }
 }
 
+/// The id under this top-level key of a JSON body, if it has one that is an id.
+#[must_use]
+pub fn id_in_body(text: &str, field: &str) -> Option<String> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    key::in_body(json::parse(text).ok()?, field).ok()
+}
+
 fn unreadable(detail: String) -> Reading {
     Reading::Unfit { reason: Reason::Unreadable, detail, key: None }
 }

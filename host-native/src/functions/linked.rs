@@ -1,9 +1,13 @@
 //! Rust functions that an app's own binary brings along, found by the names that `run:` has for them.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
 
 /// What a linked function is given.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +69,62 @@ impl Linked {
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.functions.keys().map(String::as_str)
     }
+}
+
+/// Why a linked function is not done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// This binary has none of that name.
+    NotLinked(String),
+    /// It did not return in time, and was ended where it next waited.
+    Late(Duration),
+    /// It returned an error.
+    Returned(String),
+    /// It panicked.
+    Panicked(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotLinked(name) => write!(f, "the function {name} is not linked in"),
+            Self::Late(limit) => write!(f, "it did not return within {} s", limit.as_secs_f32()),
+            Self::Returned(error) => f.write_str(error),
+            Self::Panicked(what) => write!(f, "it panicked: {what}"),
+        }
+    }
+}
+
+impl Linked {
+    /// Calls a function and waits for it, `limit` at most. It runs in a task of its own, so its panic is its own.
+    pub(crate) async fn call(&self, name: &str, call: LinkedCall, limit: Duration) -> Result<(), Failure> {
+        let Some(function) = self.functions.get(name).cloned() else {
+            return Err(Failure::NotLinked(name.to_owned()));
+        };
+        let mut task = AbortOnDrop(tokio::spawn(async move { function(call).await }));
+        match tokio::time::timeout(limit, &mut task.0).await {
+            Err(_) => Err(Failure::Late(limit)),
+            Ok(Ok(returned)) => returned.map_err(Failure::Returned),
+            Ok(Err(ended)) => Err(Failure::Panicked(match ended.try_into_panic() {
+                Ok(panic) => panic_text(panic.as_ref()),
+                Err(ended) => ended.to_string(),
+            })),
+        }
+    }
+}
+
+/// Whoever stops waiting for a function wants it to stop.
+struct AbortOnDrop(JoinHandle<Result<(), String>>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no reason given".to_owned())
 }
 
 impl fmt::Debug for Linked {

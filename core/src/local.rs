@@ -1,0 +1,34 @@
+//! The names of what belongs to a local queue or a schedule, said once for the checks of an app and for the server.
+
+/// Ends the name of a local queue's dead-letter queue.
+pub const DEAD_SUFFIX: &str = "-dead";
+/// Starts the name of the queue that a schedule's messages go to. No declared queue may.
+pub const SCHEDULE_PREFIX: &str = "schedule-";
+/// Longest name of a local queue, in characters, so that its dead-letter queue's name is one too.
+pub const QUEUE_NAME_LEN_MAX: usize = 63 - DEAD_SUFFIX.len();
+/// Functions of one queue, at most: the names of those that are done are kept with a message, in 4 KiB.
+pub const FUNCTIONS_MAX: usize = 50;
+
+/// The dead-letter queue of a local queue.
+#[must_use]
+pub fn dead_letters_of(queue: &str) -> String {
+    format!("{queue}{DEAD_SUFFIX}")
+}
+
+/// The queue that the messages of a function's schedule go to: its name in lowercase, with dashes for underscores.
+#[must_use]
+pub fn queue_of_schedule(function: &str) -> String {
+    format!("{SCHEDULE_PREFIX}{}", function.to_ascii_lowercase().replace('_', "-"))
+}
+
+/// The trigger that links a queue to its functions.
+#[must_use]
+pub fn queue_trigger(queue: &str) -> String {
+    format!("queue:{queue}")
+}
+
+/// The trigger that is a function's schedule.
+#[must_use]
+pub fn schedule_trigger(function: &str) -> String {
+    format!("schedule:{function}")
+}

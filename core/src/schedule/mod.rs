@@ -1,0 +1,136 @@
+//! Schedules: which occurrences are due, and the messages that they become. Times are UTC.
+//!
+//! The store remembers the last occurrence of each schedule, and an occurrence is recorded in the transaction that
+//! sends its message. So each happens once, whatever restarts and whichever way the clock jumps: none is run that is
+//! not later than the last. Of those that were missed while nothing ran, the latest is run and the others are counted.
+
+use std::collections::BTreeMap;
+
+use crate::broker::{Content, NewMessage};
+use crate::cron::Cron;
+use crate::inbound::rfc3339;
+use crate::local;
+use crate::program::{Function, Program, Target};
+use crate::trigger::written_body;
+
+/// Missed occurrences are counted up to here: a minute's schedule that was away for a year is counted in no time.
+pub const MISSED_COUNTED_MAX: u32 = 1_000;
+
+/// The schedules of a program.
+#[derive(Debug, Clone)]
+pub struct Schedules {
+    schedules: BTreeMap<String, Schedule>,
+}
+
+#[derive(Debug, Clone)]
+struct Schedule {
+    cron: Cron,
+    function: Function,
+}
+
+/// What the store knows of a schedule's past.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Past {
+    /// Whether its trigger is enabled.
+    pub enabled: bool,
+    /// Its last occurrence that was run or passed over, in milliseconds since 1970; `None` for a schedule that the
+    /// store has not seen.
+    pub last_ms: Option<i64>,
+}
+
+/// What a tick does about schedules.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Due {
+    /// These happen now: each is recorded and its message sent in one transaction.
+    pub occurrences: Vec<Occurrence>,
+    /// These are recorded and nothing is sent: a schedule begins, or is disabled. Schedule and time.
+    pub passed: Vec<(String, i64)>,
+}
+
+/// An occurrence that happens now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Occurrence {
+    /// The schedule: its function's name.
+    pub schedule: String,
+    /// When it was to be, in milliseconds since 1970.
+    pub at_ms: i64,
+    /// The queue that its message goes to.
+    pub queue: String,
+    /// Its message.
+    pub message: NewMessage,
+    /// Occurrences before it that were missed, counted up to [`MISSED_COUNTED_MAX`].
+    pub missed: u32,
+}
+
+impl Schedules {
+    /// The schedules of a program's functions. One that cannot be read, which no build writes, never happens.
+    #[must_use]
+    pub fn of(program: &Program) -> Self {
+        let schedules = program.functions.iter().filter_map(|(name, function)| {
+            let cron = Cron::parse(function.schedule.as_deref()?).ok()?;
+            Some((name.clone(), Schedule { cron, function: function.clone() }))
+        });
+        Self { schedules: schedules.collect() }
+    }
+
+    /// The names of the functions that have one.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.schedules.keys().map(String::as_str)
+    }
+
+    /// What is due. `past` tells what the store knows of a schedule, by its function's name.
+    #[must_use]
+    pub fn due(&self, past: impl Fn(&str) -> Past, now_ms: i64) -> Due {
+        let mut due = Due::default();
+        for (name, schedule) in &self.schedules {
+            let Past { enabled, last_ms } = past(name);
+            let Some(last_ms) = last_ms else {
+                // What was to be before anybody knew of the schedule is not missed.
+                due.passed.push((name.clone(), now_ms));
+                continue;
+            };
+            let Some(at_ms) = schedule.cron.last_at(now_ms).filter(|at_ms| *at_ms > last_ms) else { continue };
+            if enabled {
+                due.occurrences.push(schedule.occurrence(name, at_ms, last_ms));
+            } else {
+                due.passed.push((name.clone(), at_ms));
+            }
+        }
+        due
+    }
+
+    /// When the next occurrence of a schedule is, after a time; both in milliseconds since 1970.
+    #[must_use]
+    pub fn next_after(&self, schedule: &str, after_ms: i64) -> Option<i64> {
+        self.schedules.get(schedule)?.cron.next_after(after_ms)
+    }
+}
+
+impl Schedule {
+    fn occurrence(&self, name: &str, at_ms: i64, last_ms: i64) -> Occurrence {
+        let (queue, written) = match &self.function.target {
+            Target::Send(queue) => (queue.clone(), self.function.body.clone()),
+            _ => (local::queue_of_schedule(name), self.function.body.clone()),
+        };
+        let (content, body) = written.map_or_else(|| (Content::Json, body(name, at_ms)), written_body);
+        let message = NewMessage { content, body, delay_s: None, meta: None };
+        Occurrence { schedule: name.to_owned(), at_ms, queue, message, missed: self.between(last_ms, at_ms) }
+    }
+
+    /// How many occurrences there are between two times, without either.
+    fn between(&self, after_ms: i64, before_ms: i64) -> u32 {
+        let mut count = 0;
+        let mut at_ms = after_ms;
+        while count < MISSED_COUNTED_MAX {
+            match self.cron.next_after(at_ms) {
+                Some(next_ms) if next_ms < before_ms => (at_ms, count) = (next_ms, count + 1),
+                _ => break,
+            }
+        }
+        count
+    }
+}
+
+fn body(name: &str, at_ms: i64) -> Vec<u8> {
+    serde_json::json!({"schedule": name, "scheduled_at": rfc3339(at_ms)}).to_string().into_bytes()
+}
