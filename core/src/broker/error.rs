@@ -100,6 +100,26 @@ pub enum BrokerError {
         /// Bytes that it would hold.
         actual: u64,
     },
+    /// A text is too long.
+    TooLong {
+        /// What it is.
+        what: &'static str,
+        /// Bytes that it may have, or members of a list.
+        limit: usize,
+        /// How many it has.
+        actual: usize,
+    },
+    /// There is no redrive of this number.
+    RedriveNotFound(u64),
+    /// A redrive of this queue's dead letters is running already.
+    RedriveRunning {
+        /// The queue of dead letters.
+        source: String,
+        /// The one that runs.
+        id: u64,
+    },
+    /// A queue's messages are to be moved to itself.
+    RedriveOntoItself(String),
     /// The store failed.
     Store(StoreError),
 }
@@ -120,9 +140,14 @@ impl BrokerError {
             Self::QueueFull { .. } => 10_251,
             Self::Store(_) => 15_000,
             Self::SettingInvalid { .. } | Self::OwnDeadLetterQueue(_) => return self.settings_code(),
-            Self::QueueExists(_) | Self::NameInvalid { .. } | Self::TooManyQueues { .. } | Self::Paused(_) => {
-                return None;
-            }
+            Self::QueueExists(_)
+            | Self::NameInvalid { .. }
+            | Self::TooManyQueues { .. }
+            | Self::Paused(_)
+            | Self::TooLong { .. }
+            | Self::RedriveNotFound(_)
+            | Self::RedriveRunning { .. }
+            | Self::RedriveOntoItself(_) => return None,
         })
     }
 
@@ -183,6 +208,12 @@ impl fmt::Display for BrokerError {
             Self::QueueFull { limit, actual } => {
                 write!(f, "the queue would hold {actual} bytes; a queue holds at most {limit}")
             }
+            Self::TooLong { what, limit, actual } => write!(f, "{what}: {actual}; at most {limit}"),
+            Self::RedriveNotFound(id) => write!(f, "there is no redrive {id}"),
+            Self::RedriveRunning { source, id } => {
+                write!(f, "redrive {id} of `{source}` is running; wait for its end or cancel it")
+            }
+            Self::RedriveOntoItself(name) => write!(f, "the messages of `{name}` are in `{name}` already"),
             Self::Store(error) => error.fmt(f),
         }
     }

@@ -19,13 +19,26 @@ pub struct Lease {
     pub(super) bytes: u32,
 }
 
+/// A message's place, to be named later: where looking went on, or which message is to be removed. It stays the
+/// message's own wherever that stands in its queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MessageRef {
+    pub(super) queue: i64,
+    pub(super) due_at_ms: i64,
+    pub(super) seq: i64,
+}
+
 /// What lease ids are signed with. It lives as long as the store.
 #[derive(Clone)]
 pub struct LeaseKey(Hmac<Sha256>);
 
-/// Bytes of a lease, and of its signature.
+/// Bytes of a lease, of a reference, and of their signatures. The two differ in length, so neither stands for the
+/// other.
 const LEASE_BYTES: usize = 32;
+const REF_BYTES: usize = 24;
 const TAG_BYTES: usize = 16;
+/// 32 characters.
+const SECRET_BYTES: usize = 24;
 
 impl LeaseKey {
     /// `None` if there are no bytes to make a key of.
@@ -39,24 +52,60 @@ impl LeaseKey {
     /// The id that stands for a lease: 64 characters of letters, digits, `-` and `_`.
     #[must_use]
     pub fn seal(&self, lease: &Lease) -> String {
-        let mut bytes = [0; LEASE_BYTES + TAG_BYTES];
-        let (packed, tag) = bytes.split_at_mut(LEASE_BYTES);
-        packed.copy_from_slice(&pack(lease));
-        let signature = self.0.clone().chain_update(&*packed).finalize().into_bytes();
-        tag.iter_mut().zip(signature).for_each(|(to, from)| *to = from);
-        URL_SAFE_NO_PAD.encode(bytes)
+        self.sign(&pack(lease))
     }
 
     /// The lease that an id stands for; `None` if this store never gave it.
     #[must_use]
     pub fn open(&self, id: &str) -> Option<Lease> {
-        let bytes = URL_SAFE_NO_PAD.decode(id).ok()?;
-        let (packed, tag) = bytes.split_at_checked(LEASE_BYTES)?;
+        unpack(&self.signed::<LEASE_BYTES>(id)?)
+    }
+
+    /// The text that stands for a message's place: 54 characters of letters, digits, `-` and `_`.
+    #[must_use]
+    pub fn seal_ref(&self, reference: &MessageRef) -> String {
+        let MessageRef { queue, due_at_ms, seq } = reference;
+        let parts = [queue, due_at_ms, seq].map(|part| part.to_be_bytes());
+        self.sign(parts.as_flattened())
+    }
+
+    /// The place that a text stands for; `None` if this store never gave it.
+    #[must_use]
+    pub fn open_ref(&self, text: &str) -> Option<MessageRef> {
+        let bytes = self.signed::<REF_BYTES>(text)?;
+        let (queue, rest) = bytes.split_first_chunk()?;
+        let (due_at_ms, rest) = rest.split_first_chunk()?;
+        let (seq, _) = rest.split_first_chunk()?;
+        let [queue, due_at_ms, seq] = [queue, due_at_ms, seq].map(|part| i64::from_be_bytes(*part));
+        Some(MessageRef { queue, due_at_ms, seq })
+    }
+
+    /// A text that nobody can guess, made of bits that somebody might: those of a message's id come from the same.
+    pub(super) fn secret(&self, name: &str, random: u128) -> String {
+        let mac = self.0.clone().chain_update(random.to_be_bytes()).chain_update(name);
+        let bytes = mac.finalize().into_bytes();
+        URL_SAFE_NO_PAD.encode(bytes.get(..SECRET_BYTES).unwrap_or_default())
+    }
+
+    fn sign(&self, packed: &[u8]) -> String {
+        let signature = self.0.clone().chain_update(packed).finalize().into_bytes();
+        let mut bytes = packed.to_vec();
+        bytes.extend(signature.iter().take(TAG_BYTES));
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    fn signed<const BYTES: usize>(&self, text: &str) -> Option<[u8; BYTES]> {
+        // Not decoded at all if it is none: a text may be of any length.
+        if text.len() != (BYTES + TAG_BYTES) * 4 / 3 + usize::from((BYTES + TAG_BYTES) % 3 > 0) {
+            return None;
+        }
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+        let (packed, tag) = bytes.split_first_chunk::<BYTES>()?;
         if tag.len() != TAG_BYTES {
             return None;
         }
         self.0.clone().chain_update(packed).verify_truncated_left(tag).ok()?;
-        unpack(packed)
+        Some(*packed)
     }
 }
 

@@ -15,9 +15,9 @@ const FORGET_MESSAGE: &str = "DELETE FROM jadpo_queue_messages WHERE seq = ?1 RE
 /// The time from which a dead letter is kept begins anew, once: a message that goes round in a circle of dead-letter
 /// queues is not kept for ever.
 const MOVE: &str = "INSERT INTO jadpo_queue_messages (seq, id, sent_at, kept_from, content, meta, dead_queue, \
-    dead_attempts, dead_first_at, dead_last_at, dead_reason, dead_error, body) \
+    dead_attempts, dead_first_at, dead_last_at, dead_reason, dead_error, body, dead_progress) \
     SELECT ?1, m.id, m.sent_at, CASE WHEN m.dead_queue IS NULL THEN ?2 ELSE m.kept_from END, m.content, m.meta, ?3, \
-    ?4, coalesce(d.first_at, ?5), ?5, ?6, coalesce(?7, d.error), m.body \
+    ?4, coalesce(d.first_at, ?5), ?5, ?6, coalesce(?7, d.error), m.body, coalesce(?11, d.progress) \
     FROM jadpo_queue_due d JOIN jadpo_queue_messages m ON m.seq = d.seq \
     WHERE d.queue = ?8 AND d.due_at = ?9 AND d.seq = ?10 RETURNING id, length(body)";
 
@@ -26,6 +26,7 @@ pub(super) struct End<'a> {
     pub(super) attempts: u32,
     pub(super) reason: Reason,
     pub(super) error: Option<&'a str>,
+    pub(super) progress: Option<&'a str>,
 }
 
 impl Broker {
@@ -42,7 +43,7 @@ impl Broker {
     ) -> Result<Option<Gone>, BrokerError> {
         let consumer = &self.queue(name)?.info.settings.consumer;
         let Some(dead) = consumer.dead_letter_queue.clone() else {
-            let id = self.remove(sql, name, place)?;
+            let id = self.take_out(sql, name, place)?;
             return Ok(id.map(|id| gone(name, id, end.attempts, How::Dropped)));
         };
         if !self.queues.contains_key(&dead) {
@@ -50,7 +51,7 @@ impl Broker {
             self.make(sql, moment, &dead, Settings::default())?;
         }
         let seq = self.seqs(sql, 1)?;
-        let values: [Arg<'_>; 10] = [
+        let values: [Arg<'_>; 11] = [
             seq.into(),
             self.clock.age_ms(moment).into(),
             name.into(),
@@ -61,9 +62,10 @@ impl Broker {
             place.queue.into(),
             place.due_at_ms.into(),
             place.seq.into(),
+            end.progress.into(),
         ];
         let moved = sql.run(MOVE, &values)?.rows;
-        self.remove(sql, name, place)?;
+        self.take_out(sql, name, place)?;
         let Some(row) = moved.first() else { return Ok(None) };
         let (id, bytes) = (message_id(row, 0)?, small(row, 1)?);
         let queue = self.queue_mut(&dead)?;
@@ -83,12 +85,12 @@ impl Broker {
         id: MessageId,
         attempts: u32,
     ) -> Result<Gone, BrokerError> {
-        self.remove(sql, name, place)?;
+        self.take_out(sql, name, place)?;
         Ok(gone(name, id, attempts, How::Expired))
     }
 
     /// Removes a message and its row. `None` if only the row was left.
-    pub(super) fn remove(
+    pub(super) fn take_out(
         &mut self,
         sql: &mut dyn Sql,
         name: &str,

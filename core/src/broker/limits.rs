@@ -8,7 +8,7 @@ pub const NAME_LEN_MAX: usize = 63;
 pub const MESSAGE_BYTES_MAX: usize = 128_000;
 /// Bytes of all bodies sent at once.
 pub const BATCH_BYTES_MAX: usize = 256_000;
-/// Messages sent, taken or looked at at once.
+/// Messages sent, taken, looked at or removed at once.
 pub const BATCH_COUNT_MAX: usize = 100;
 /// Bytes that may wait in one queue.
 pub const QUEUE_BYTES_MAX: u64 = 25_000_000_000;
@@ -30,3 +30,18 @@ pub const PRODUCERS_MAX: usize = 256;
 pub const META_BYTES_MAX: usize = 65_536;
 /// Bytes kept of what a consumer said went wrong.
 pub const ERROR_BYTES_MAX: usize = 2_000;
+/// Bytes of what a consumer says is done of a message.
+pub const PROGRESS_BYTES_MAX: usize = 4_096;
+/// Longest name of a trigger or a webhook, in bytes: room for a prefix before a queue's or a function's name.
+pub const TRIGGER_NAME_BYTES_MAX: usize = 200;
+/// How long a key is remembered under which a message was sent once, in milliseconds: a week, which is longer than any
+/// provider repeats a webhook.
+pub const ONCE_KEPT_MS: i64 = 604_800_000;
+/// Letters that a redrive may name by their ids.
+pub const REDRIVE_IDS_MAX: usize = 1_000;
+/// Bytes of the text that a redrive looks for in errors.
+pub const REDRIVE_TEXT_BYTES_MAX: usize = 1_000;
+/// Letters that a redrive may be told to move in a second, at most.
+pub const REDRIVE_RATE_MAX: u32 = 10_000;
+/// Redrives that have ended and are listed still.
+pub const REDRIVES_KEPT: usize = 100;

@@ -7,16 +7,17 @@ use super::lease::LeaseKey;
 use super::settings::{ConsumerSettings, Settings};
 use super::sql::Sql;
 use super::types::QueueInfo;
-use super::{Broker, Moment, Queue, Tally};
+use super::{Broker, Moment, Queue, Tally, schema};
 use crate::store::{Row, StoreError, Value};
 
-const HEAD: &str = "SELECT lease_key, next_seq, next_queue, clock_ms, age_ms FROM jadpo_broker";
+const HEAD: &str = "SELECT lease_key, next_seq, next_queue, clock_ms, age_ms, version FROM jadpo_broker";
 const QUEUES: &str = "SELECT name, queue, id, created_at, modified_at, delivery_delay_s, retention_s, paused, \
     batch_size, batch_wait_ms, max_retries, retry_delay_s, visibility_ms, dead_letter_queue, max_concurrency \
     FROM jadpo_queues";
 const TALLIES: &str = "SELECT queue, count(*), sum(bytes), sum(leased), sum(leased = 0 AND due_at > 0) \
     FROM jadpo_queue_due GROUP BY queue";
 const GARBAGE: &str = "SELECT queue FROM jadpo_queue_garbage";
+const DISABLED: &str = "SELECT name FROM jadpo_triggers WHERE enabled = 0";
 
 impl Broker {
     /// Reads the store. Counting a million waiting messages takes about a tenth of a second.
@@ -25,6 +26,9 @@ impl Broker {
     /// Any [`StoreError`]; `NotCurrent` if the store has not been brought up to date.
     pub fn load(sql: &mut dyn Sql, moment: Moment) -> Result<Self, StoreError> {
         let head = sql.run(HEAD, &[])?.rows.into_iter().next().ok_or_else(|| broken("its head is gone"))?;
+        if integer(&head, 5)? < schema::VERSION {
+            return Err(StoreError::NotCurrent("its queues are of an earlier version".to_owned()));
+        }
         let key = match head.0.first() {
             Some(Value::Blob(key)) => LeaseKey::new(key),
             _ => None,
@@ -40,6 +44,7 @@ impl Broker {
             reserved_seq: next_seq,
             next_queue: integer(&head, 2)?,
             swept_last: String::new(),
+            disabled: BTreeSet::new(),
         };
         broker.read_queues(sql)?;
         Ok(broker)
@@ -50,9 +55,13 @@ impl Broker {
     /// # Errors
     /// As [`Broker::load`]. It must not be used before a reload succeeded.
     pub fn reload(&mut self, sql: &mut dyn Sql, moment: Moment) -> Result<(), StoreError> {
-        let clock = self.clock.clone();
-        *self = Self::load(sql, moment)?;
-        self.clock = clock;
+        let Self { queues, clock, swept_last, .. } = std::mem::replace(self, Self::load(sql, moment)?);
+        (self.clock, self.swept_last) = (clock, swept_last);
+        for (name, queue) in &mut self.queues {
+            // Or a store that others write to would always begin to wait for a batch anew.
+            let known = queues.get(name).filter(|known| known.number == queue.number);
+            queue.ready_since_ms = known.and_then(|known| known.ready_since_ms);
+        }
         Ok(())
     }
 
@@ -67,10 +76,13 @@ impl Broker {
             let number = integer(&row, 1)?;
             let tally = tallies.remove(&number).unwrap_or_default();
             let info = info(&row)?;
-            self.queues.insert(info.name.clone(), Queue { info, number, tally, expires_at_age_ms: 0 });
+            self.queues.insert(info.name.clone(), Queue::new(info, number, tally));
         }
         for row in sql.run(GARBAGE, &[])?.rows {
             self.garbage.insert(integer(&row, 0)?);
+        }
+        for row in sql.run(DISABLED, &[])?.rows {
+            self.disabled.insert(text(&row, 0)?);
         }
         Ok(())
     }
@@ -108,7 +120,7 @@ pub(super) fn small(row: &Row, column: usize) -> Result<u32, StoreError> {
     u32::try_from(integer(row, column)?).map_err(|_| broken("a number is out of its range"))
 }
 
-fn text(row: &Row, column: usize) -> Result<String, StoreError> {
+pub(super) fn text(row: &Row, column: usize) -> Result<String, StoreError> {
     row.text(column).map(str::to_owned).ok_or_else(|| broken("a text is none"))
 }
 

@@ -14,12 +14,16 @@
 
 mod clock;
 mod error;
+mod immediate;
 mod lease;
 mod leave;
 pub mod limits;
 mod load;
 mod look;
+mod once;
 mod queues;
+mod redrive;
+mod remove;
 pub mod schema;
 mod send;
 mod settings;
@@ -27,7 +31,9 @@ mod settle;
 mod sql;
 mod sweep;
 mod take;
+mod triggers;
 mod types;
+mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,13 +42,16 @@ use crate::store::StoreError;
 use clock::Clock;
 pub use clock::Moment;
 pub use error::BrokerError;
-pub use lease::{Lease, LeaseKey};
-pub use look::{Peeked, State};
+pub use lease::{Lease, LeaseKey, MessageRef};
+pub use look::{Peek, Peeked, State};
+pub use redrive::{Redrive, RedriveFilter, RedriveLook, RedrivePreview, RedriveState, RedriveTask};
+pub use remove::Removed;
 pub use settings::{ConsumerSettings, Settings};
 pub use sql::{Arg, Sql};
+pub use triggers::{Run, RunOutcome, TriggerState, queue_trigger, schedule_trigger};
 pub use types::{
-    Backlog, Batch, Content, Dead, Gone, How, Message, MessageId, Metrics, NewBatch, NewMessage, QueueInfo, Reason,
-    Retry, Sent, Settle, Settled, Swept, Take, Taken, Wake, Warning,
+    Backlog, Batch, Content, Dead, Gone, How, Message, MessageId, Metrics, NewBatch, NewMessage, Once, QueueInfo,
+    Reason, Retaken, Retry, Sent, SentOnce, Settle, Settled, Swept, Take, Taken, Wake, Warning,
 };
 
 /// The queues of one store.
@@ -59,6 +68,8 @@ pub struct Broker {
     next_queue: i64,
     /// The queue that the last sweep looked at last.
     swept_last: String,
+    /// Triggers that are disabled.
+    disabled: BTreeSet<String>,
 }
 
 /// A queue and what is known of its contents.
@@ -70,6 +81,14 @@ struct Queue {
     tally: Tally,
     /// The age at which its oldest ready message may have to go.
     expires_at_age_ms: i64,
+    /// Since when somebody who asked has known that there is something to take, in the broker's time.
+    ready_since_ms: Option<i64>,
+}
+
+impl Queue {
+    fn new(info: QueueInfo, number: i64, tally: Tally) -> Self {
+        Self { info, number, tally, expires_at_age_ms: 0, ready_since_ms: None }
+    }
 }
 
 /// How many rows of each kind a queue has.

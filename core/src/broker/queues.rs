@@ -72,8 +72,7 @@ impl Broker {
         sql.run(INSERT, &values)?;
         let (created_at_ms, modified_at_ms) = (moment.wall_ms, moment.wall_ms);
         let info = QueueInfo { name: name.to_owned(), id, created_at_ms, modified_at_ms, settings };
-        let queue = Queue { info: info.clone(), number, tally: Tally::default(), expires_at_age_ms: 0 };
-        self.queues.insert(name.to_owned(), queue);
+        self.queues.insert(name.to_owned(), Queue::new(info.clone(), number, Tally::default()));
         Ok(info)
     }
 

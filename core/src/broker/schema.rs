@@ -3,5 +3,10 @@
 use crate::store::schema::Migration;
 
 /// The broker's migrations, in the order they run, beside and after the store's own.
-pub const MIGRATIONS: &[Migration] =
-    &[Migration { version: 1, file_name: "0001_broker.sql", sql: include_str!("migrations/0001_broker.sql") }];
+pub const MIGRATIONS: &[Migration] = &[
+    Migration { version: 1, file_name: "0001_broker.sql", sql: include_str!("migrations/0001_broker.sql") },
+    Migration { version: 2, file_name: "0002_operations.sql", sql: include_str!("migrations/0002_operations.sql") },
+];
+
+/// The version that this build needs; one that is later has only more.
+pub(super) const VERSION: i64 = 2;

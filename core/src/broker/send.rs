@@ -4,6 +4,7 @@ use super::error::BrokerError;
 use super::limits::{
     BATCH_BYTES_MAX, BATCH_COUNT_MAX, DELAY_MAX_S, MESSAGE_BYTES_MAX, META_BYTES_MAX, QUEUE_BYTES_MAX,
 };
+use super::load::broken;
 use super::sql::Sql;
 use super::types::{Backlog, Content, MessageId, NewBatch, NewMessage, Sent};
 use super::{Broker, Moment};
@@ -38,13 +39,14 @@ impl NewBatch {
         Ok(())
     }
 
-    fn bytes(&self) -> usize {
+    /// Bytes of all bodies.
+    pub(super) fn bytes(&self) -> usize {
         self.messages.iter().map(|message| message.body.len()).sum()
     }
 }
 
 impl NewMessage {
-    fn check(&self, index: usize) -> Result<(), BrokerError> {
+    pub(super) fn check(&self, index: usize) -> Result<(), BrokerError> {
         let bytes = self.body.len();
         if bytes > MESSAGE_BYTES_MAX {
             return Err(BrokerError::MessageTooBig { index, limit: MESSAGE_BYTES_MAX, actual: bytes });
@@ -77,41 +79,83 @@ impl Broker {
         batch: &NewBatch,
     ) -> Result<Sent, BrokerError> {
         batch.check()?;
-        let queue = self.queue(name)?;
-        let (number, default_delay_s) = (queue.number, queue.info.settings.delivery_delay_s);
-        let before = Backlog { messages: queue.tally.messages, bytes: queue.tally.bytes };
-        let after = before.bytes.saturating_add(batch.bytes() as u64);
+        let before = self.room(name, batch.bytes())?;
+        let ids = self.append(sql, moment, name, &batch.messages, batch.delay_s)?;
+        Ok(Sent { ids, before })
+    }
+
+    /// Sends one message that was checked.
+    pub(super) fn send_one(
+        &mut self,
+        sql: &mut dyn Sql,
+        moment: Moment,
+        name: &str,
+        message: &NewMessage,
+    ) -> Result<MessageId, BrokerError> {
+        self.room(name, message.body.len())?;
+        let ids = self.append(sql, moment, name, std::slice::from_ref(message), None)?;
+        ids.first().copied().ok_or_else(|| broken("a message has no id").into())
+    }
+
+    /// What a queue holds, if so many bytes more may come into it.
+    pub(super) fn room(&self, name: &str, bytes: usize) -> Result<Backlog, BrokerError> {
+        let tally = &self.queue(name)?.tally;
+        let after = tally.bytes.saturating_add(bytes as u64);
         if after > QUEUE_BYTES_MAX {
             return Err(BrokerError::QueueFull { limit: QUEUE_BYTES_MAX, actual: after });
         }
-        let first = self.seqs(sql, batch.messages.len())?;
-        let (now_ms, age_ms) = (self.clock.time_ms(moment), self.clock.age_ms(moment));
-        let mut ids = Vec::with_capacity(batch.messages.len());
-        let mut due = Vec::with_capacity(batch.messages.len());
-        for (seq, message) in (first..).zip(&batch.messages) {
-            let id = moment.id(seq);
-            let id_bytes = id.to_be_bytes();
-            let values = [
-                seq.into(),
-                id_bytes.as_slice().into(),
-                moment.wall_ms.into(),
-                age_ms.into(),
-                message.content.number().into(),
-                message.meta.as_deref().into(),
-                message.body.as_slice().into(),
-            ];
-            sql.run(MESSAGE, &values)?;
-            let delay_s = message.delay_s.or(batch.delay_s).unwrap_or(default_delay_s);
-            due.push((due_at_ms(now_ms, delay_s), seq, length(message.body.len())));
-            ids.push(MessageId(id));
+        Ok(Backlog { messages: tally.messages, bytes: tally.bytes })
+    }
+
+    /// Appends messages that were checked and have room.
+    pub(super) fn append(
+        &mut self,
+        sql: &mut dyn Sql,
+        moment: Moment,
+        name: &str,
+        messages: &[NewMessage],
+        batch_delay_s: Option<u32>,
+    ) -> Result<Vec<MessageId>, BrokerError> {
+        let queue = self.queue(name)?;
+        let (number, default_delay_s) = (queue.number, queue.info.settings.delivery_delay_s);
+        let first = self.seqs(sql, messages.len())?;
+        let now_ms = self.clock.time_ms(moment);
+        let mut ids = Vec::with_capacity(messages.len());
+        let mut due = Vec::with_capacity(messages.len());
+        for (seq, message) in (first..).zip(messages) {
+            ids.push(self.insert_message(sql, moment, seq, message)?);
+            let delay_s = message.delay_s.or(batch_delay_s).unwrap_or(default_delay_s);
+            due.push((due_at_ms(now_ms, i64::from(delay_s) * 1_000), seq, length(message.body.len())));
         }
         insert_due(sql, number, &due)?;
-        let delayed = due.iter().filter(|(due_at_ms, ..)| *due_at_ms > 0).count() as u64;
         let tally = &mut self.queue_mut(name)?.tally;
-        tally.messages += batch.messages.len() as u64;
-        tally.bytes = after;
-        tally.delayed += delayed;
-        Ok(Sent { ids, before })
+        tally.messages += messages.len() as u64;
+        tally.bytes += due.iter().map(|(.., bytes)| u64::from(*bytes)).sum::<u64>();
+        tally.delayed += due.iter().filter(|(due_at_ms, ..)| *due_at_ms > 0).count() as u64;
+        Ok(ids)
+    }
+
+    /// Inserts a message under its number, and answers its id.
+    pub(super) fn insert_message(
+        &self,
+        sql: &mut dyn Sql,
+        moment: Moment,
+        seq: i64,
+        message: &NewMessage,
+    ) -> Result<MessageId, StoreError> {
+        let id = moment.id(seq);
+        let id_bytes = id.to_be_bytes();
+        let values = [
+            seq.into(),
+            id_bytes.as_slice().into(),
+            moment.wall_ms.into(),
+            self.clock.age_ms(moment).into(),
+            message.content.number().into(),
+            message.meta.as_deref().into(),
+            message.body.as_slice().into(),
+        ];
+        sql.run(MESSAGE, &values)?;
+        Ok(MessageId(id))
     }
 }
 
@@ -134,12 +178,12 @@ fn insert_due(sql: &mut dyn Sql, queue: i64, due: &[(i64, i64, u32)]) -> Result<
 }
 
 /// When a message may be taken: 0, which is at once and in the order of sending, or a time.
-pub(super) fn due_at_ms(now_ms: i64, delay_s: u32) -> i64 {
-    if delay_s == 0 { 0 } else { now_ms + i64::from(delay_s) * 1_000 }
+pub(super) fn due_at_ms(now_ms: i64, delay_ms: i64) -> i64 {
+    if delay_ms == 0 { 0 } else { now_ms + delay_ms }
 }
 
 /// A body's length, which no limit lets past 32 bits.
-fn length(bytes: usize) -> u32 {
+pub(super) fn length(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 

@@ -1,11 +1,11 @@
-//! Settling: acks and retries, each counted for itself.
+//! Settling: acks, retries and releases, each counted for itself.
 
 use std::collections::BTreeSet;
 
 use super::error::BrokerError;
-use super::lease::Lease;
-use super::leave::{End, FORGET_DUE, place, shortened};
-use super::limits::DELAY_MAX_S;
+use super::lease::{Lease, MessageRef};
+use super::leave::{End, shortened};
+use super::limits::{DELAY_MAX_S, PROGRESS_BYTES_MAX};
 use super::send::due_at_ms;
 use super::sql::{Arg, Sql};
 use super::types::{Retry, Settle, Settled, Warning};
@@ -16,25 +16,30 @@ const COUNT_LEASED: &str = "SELECT count(*) FROM jadpo_queue_due \
 const ACK_DUE: &str = "DELETE FROM jadpo_queue_due WHERE queue = ?1 AND due_at = ?2 AND seq BETWEEN ?3 AND ?4";
 const ACK_MESSAGES: &str = "DELETE FROM jadpo_queue_messages WHERE seq BETWEEN ?1 AND ?2";
 /// A message whose lease ended stands where it stood, or among the ready ones if a sweep saw it.
-const LATE: &str = "SELECT due_at, seq, bytes, leased FROM jadpo_queue_due \
+pub(super) const STOOD: &str = "SELECT due_at, seq, bytes, leased FROM jadpo_queue_due \
     WHERE queue = ?1 AND due_at IN (0, ?2) AND seq = ?3";
-const ACK_MESSAGE: &str = "DELETE FROM jadpo_queue_messages WHERE seq = ?1";
+pub(super) const ACK_MESSAGE: &str = "DELETE FROM jadpo_queue_messages WHERE seq = ?1";
 const STILL_LEASED: &str = "SELECT due_at, seq, bytes, leased FROM jadpo_queue_due \
     WHERE queue = ?1 AND due_at = ?2 AND seq = ?3 AND attempts = ?4 AND leased = 1";
-const RETRY: &str = "UPDATE jadpo_queue_due SET due_at = ?1, leased = 0, error = coalesce(?2, error) \
-    WHERE queue = ?3 AND due_at = ?4 AND seq = ?5";
+const RETRY: &str = "UPDATE jadpo_queue_due SET due_at = ?1, leased = 0, error = coalesce(?2, error), \
+    progress = coalesce(?3, progress) WHERE queue = ?4 AND due_at = ?5 AND seq = ?6";
+const RELEASE: &str = "UPDATE jadpo_queue_due SET due_at = 0, leased = 0, attempts = attempts - 1, \
+    first_at = CASE WHEN attempts > 1 THEN first_at END WHERE queue = ?1 AND due_at = ?2 AND seq = ?3";
 
 impl Broker {
-    /// Acknowledges and retries leased messages of one queue. A lease that is named twice counts once, as an ack if
-    /// it is among them.
+    /// Acknowledges, retries and gives back leased messages of one queue. A lease that is named twice counts once, as
+    /// an ack if it is among them, and else as a retry.
     ///
     /// An ack counts however late it comes, also after the message went to another consumer. A retry counts only
     /// while its lease lasts: later the message is to be taken again anyway, and whoever has it then is not disturbed.
     /// A retry of a message whose retries are spent sends it to the dead-letter queue at once.
     ///
+    /// A release counts while its lease lasts, as a retry does. It is for what was taken and handed to nobody: the
+    /// message stands where it stood, and its attempts are what they were.
+    ///
     /// # Errors
-    /// [`BrokerError::DelayTooLong`] for a retry's delay, by its place among the retries;
-    /// [`BrokerError::QueueNotFound`], [`BrokerError::Store`].
+    /// [`BrokerError::DelayTooLong`] for a retry's delay, by its place among the retries; [`BrokerError::TooLong`]
+    /// for its progress; [`BrokerError::QueueNotFound`], [`BrokerError::Store`].
     pub fn settle(
         &mut self,
         sql: &mut dyn Sql,
@@ -43,9 +48,7 @@ impl Broker {
         settle: &Settle,
     ) -> Result<Settled, BrokerError> {
         for (index, retry) in settle.retries.iter().enumerate() {
-            if let Some(actual) = retry.delay_s.filter(|delay| *delay > DELAY_MAX_S) {
-                return Err(BrokerError::DelayTooLong { index, limit: DELAY_MAX_S, actual });
-            }
+            retry.check(index)?;
         }
         let queue = self.queue(name)?.number;
         let mut settled = Settled::default();
@@ -70,6 +73,11 @@ impl Broker {
         for retry in &settle.retries {
             if first_time(&retry.lease, &mut settled) {
                 self.retry(sql, moment, name, retry, &mut settled)?;
+            }
+        }
+        for lease in &settle.releases {
+            if first_time(lease, &mut settled) {
+                self.release(sql, moment, name, lease, &mut settled)?;
             }
         }
         Ok(settled)
@@ -97,8 +105,7 @@ impl Broker {
         Ok(())
     }
 
-    /// One lease that may have ended. If the message is with another consumer, only its body goes: the row stays
-    /// until that one settles or its lease ends too, so that nobody has to look for it.
+    /// One lease that may have ended.
     fn ack_late(
         &mut self,
         sql: &mut dyn Sql,
@@ -106,14 +113,9 @@ impl Broker {
         lease: &Lease,
         settled: &mut Settled,
     ) -> Result<(), BrokerError> {
-        let rows = sql.run(LATE, &[lease.queue.into(), lease.until_ms.into(), lease.seq.into()])?.rows;
-        let found = rows.first().map(|row| place(lease.queue, row)).transpose()?;
-        if let Some(place) = &found {
-            sql.run(FORGET_DUE, &[place.queue.into(), place.due_at_ms.into(), place.seq.into()])?;
-            self.queue_mut(name)?.tally.remove(place);
-        }
-        let was_there = sql.run(ACK_MESSAGE, &[lease.seq.into()])?.changes > 0;
-        if found.is_some() || was_there {
+        let Lease { queue, until_ms, seq, .. } = *lease;
+        let was = self.remove_at(sql, name, &MessageRef { queue, due_at_ms: until_ms, seq })?;
+        if was.had_row || was.had_body {
             settled.acked += 1;
         } else {
             settled.warnings.push((*lease, Warning::Unknown));
@@ -129,34 +131,103 @@ impl Broker {
         retry: &Retry,
         settled: &mut Settled,
     ) -> Result<(), BrokerError> {
-        let (lease, now_ms) = (&retry.lease, self.clock.time_ms(moment));
-        let at: [Arg<'_>; 4] = [lease.queue.into(), lease.until_ms.into(), lease.seq.into(), lease.attempt.into()];
-        let held = !sql.run(STILL_LEASED, &at)?.rows.is_empty();
-        if lease.until_ms <= now_ms || !held {
-            let warning = if lease.until_ms <= now_ms { Warning::Late } else { Warning::Unknown };
-            settled.warnings.push((*lease, warning));
+        if let Some(warning) = self.lost(sql, moment, &retry.lease)? {
+            settled.warnings.push((retry.lease, warning));
             return Ok(());
         }
         settled.retried += 1;
+        let place = retry.lease.place();
         let consumer = &self.queue(name)?.info.settings.consumer;
-        if lease.attempt > consumer.max_retries {
-            let end = End { attempts: lease.attempt, reason: retry.reason, error: retry.error.as_deref() };
-            settled.gone.extend(self.give_up(sql, moment, name, &lease.place(), &end)?);
+        if retry.lease.attempt > consumer.max_retries {
+            settled.gone.extend(self.give_up(sql, moment, name, &place, &retry.end())?);
             return Ok(());
         }
-        let due_at_ms = due_at_ms(now_ms, retry.delay_s.unwrap_or(consumer.retry_delay_s));
-        let error = retry.error.as_deref().map(shortened);
-        let [queue, until, seq, _] = at;
-        sql.run(RETRY, &[due_at_ms.into(), error.into(), queue, until, seq])?;
-        let tally = &mut self.queue_mut(name)?.tally;
-        tally.unhold(&lease.place());
-        tally.delayed += u64::from(due_at_ms > 0);
+        let delay_ms = retry.delay_ms.unwrap_or_else(|| consumer.retry_delay_s.saturating_mul(1_000));
+        let due_at_ms = due_at_ms(self.clock.time_ms(moment), delay_ms.into());
+        self.move_place(sql, RETRY, &place, due_at_ms, retry)?;
+        let held = self.queue_mut(name)?;
+        held.tally.unhold(&place);
+        held.tally.delayed += u64::from(due_at_ms > 0);
+        if due_at_ms == 0 {
+            held.expires_at_age_ms = 0; // it may be older than what was the oldest
+        }
+        Ok(())
+    }
+
+    fn release(
+        &mut self,
+        sql: &mut dyn Sql,
+        moment: Moment,
+        name: &str,
+        lease: &Lease,
+        settled: &mut Settled,
+    ) -> Result<(), BrokerError> {
+        if let Some(warning) = self.lost(sql, moment, lease)? {
+            settled.warnings.push((*lease, warning));
+            return Ok(());
+        }
+        let place = lease.place();
+        sql.run(RELEASE, &[place.queue.into(), place.due_at_ms.into(), place.seq.into()])?;
+        settled.released += 1;
+        let held = self.queue_mut(name)?;
+        held.tally.unhold(&place);
+        held.expires_at_age_ms = 0;
+        Ok(())
+    }
+
+    /// Why a lease no longer gives the right to more than an ack; `None` if it does.
+    pub(super) fn lost(
+        &self,
+        sql: &mut dyn Sql,
+        moment: Moment,
+        lease: &Lease,
+    ) -> Result<Option<Warning>, BrokerError> {
+        if lease.until_ms <= self.clock.time_ms(moment) {
+            return Ok(Some(Warning::Late));
+        }
+        let at: [Arg<'_>; 4] = [lease.queue.into(), lease.until_ms.into(), lease.seq.into(), lease.attempt.into()];
+        let held = !sql.run(STILL_LEASED, &at)?.rows.is_empty();
+        Ok(if held { None } else { Some(Warning::Unknown) })
+    }
+
+    /// Moves a row to another due time, with what the consumer said.
+    pub(super) fn move_place(
+        &self,
+        sql: &mut dyn Sql,
+        statement: &'static str,
+        place: &Place,
+        due_at_ms: i64,
+        retry: &Retry,
+    ) -> Result<(), BrokerError> {
+        let (error, progress) = (retry.error.as_deref().map(shortened), retry.progress.as_deref());
+        let [queue, from_ms, seq] = [place.queue, place.due_at_ms, place.seq];
+        let values = [due_at_ms.into(), error.into(), progress.into(), queue.into(), from_ms.into(), seq.into()];
+        sql.run(statement, &values)?;
         Ok(())
     }
 }
 
+impl Retry {
+    pub(super) fn check(&self, index: usize) -> Result<(), BrokerError> {
+        if let Some(delay_ms) = self.delay_ms.filter(|delay| *delay > DELAY_MAX_S * 1_000) {
+            return Err(BrokerError::DelayTooLong { index, limit: DELAY_MAX_S, actual: delay_ms.div_ceil(1_000) });
+        }
+        match self.progress.as_ref().map(String::len) {
+            Some(actual) if actual > PROGRESS_BYTES_MAX => {
+                Err(BrokerError::TooLong { what: "bytes of progress", limit: PROGRESS_BYTES_MAX, actual })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn end(&self) -> End<'_> {
+        let (error, progress) = (self.error.as_deref(), self.progress.as_deref());
+        End { attempts: self.lease.attempt, reason: self.reason, error, progress }
+    }
+}
+
 impl Lease {
-    fn place(&self) -> Place {
+    pub(super) fn place(&self) -> Place {
         let Self { queue, until_ms, seq, bytes, .. } = *self;
         Place { queue, due_at_ms: until_ms, seq, bytes, leased: true }
     }

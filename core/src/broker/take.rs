@@ -14,10 +14,15 @@ use crate::store::{Row, StoreError, Value};
 /// What a message and its row hold, in [`Found::read`]'s order.
 macro_rules! found {
     ($rest:literal) => {
+        $crate::broker::take::found!("LEFT", $rest)
+    };
+    ($join:literal, $rest:literal) => {
         concat!(
             "SELECT d.queue, d.due_at, d.seq, d.bytes, d.leased, d.attempts, m.kept_from, m.id, m.sent_at, m.content, \
              m.meta, m.dead_queue, m.dead_attempts, m.dead_first_at, m.dead_last_at, m.dead_reason, m.dead_error, \
-             m.body FROM jadpo_queue_due d LEFT JOIN jadpo_queue_messages m ON m.seq = d.seq WHERE d.queue = ?1 ",
+             d.progress, m.body FROM jadpo_queue_due d ",
+            $join,
+            " JOIN jadpo_queue_messages m ON m.seq = d.seq WHERE d.queue = ?1 ",
             $rest
         )
     };
@@ -79,6 +84,8 @@ impl Broker {
                 break;
             }
         }
+        // What is left begins to wait for its own batch.
+        self.queue_mut(name)?.ready_since_ms = None;
         Ok(batch)
     }
 
@@ -119,7 +126,7 @@ impl Broker {
                 }
                 Some(_) if found.attempts >= attempts_max => {
                     let reason = if found.place.leased { Reason::LeaseEnded } else { Reason::Retried };
-                    let end = End { attempts: found.attempts, reason, error: None };
+                    let end = End { attempts: found.attempts, reason, error: None, progress: None };
                     gone.extend(self.give_up(sql, moment, name, &found.place, &end)?);
                 }
                 Some(_) => fit.push(found),
@@ -205,7 +212,8 @@ impl Kept {
             None => None,
         };
         let (id, sent_at_ms) = (message_id(row, 7)?, integer(row, 8)?);
-        let message = Message { id, sent_at_ms, attempts, content: *content, body, meta: text(10), dead };
+        let message =
+            Message { id, sent_at_ms, attempts, content: *content, body, meta: text(10), progress: text(17), dead };
         Ok(Self { from_age_ms: integer(row, 6)?, message })
     }
 }

@@ -122,6 +122,8 @@ pub struct Message {
     pub body: Vec<u8>,
     /// What was kept with it.
     pub meta: Option<String>,
+    /// What a consumer said is done of it already, when it asked for a retry.
+    pub progress: Option<String>,
     /// What it died of, if it is a dead letter.
     pub dead: Option<Dead>,
 }
@@ -173,12 +175,14 @@ impl Reason {
 pub struct Retry {
     /// The lease on it.
     pub lease: Lease,
-    /// Seconds to wait, if not as long as the consumer's settings say. 0 is none.
-    pub delay_s: Option<u32>,
+    /// Milliseconds to wait, if not as long as the consumer's settings say. 0 is none.
+    pub delay_ms: Option<u32>,
     /// Whether the consumer asked for it or failed.
     pub reason: Reason,
     /// What went wrong, for the operator.
     pub error: Option<String>,
+    /// What is done of it, for the next attempt: up to 4 KiB of any text. Without it, what was said before stands.
+    pub progress: Option<String>,
 }
 
 /// What becomes of leased messages.
@@ -188,6 +192,8 @@ pub struct Settle {
     pub acks: Vec<Lease>,
     /// These are not.
     pub retries: Vec<Retry>,
+    /// These were handed to nobody: they can be taken again at once, and the attempt does not count.
+    pub releases: Vec<Lease>,
 }
 
 /// What a settle gave.
@@ -197,6 +203,8 @@ pub struct Settled {
     pub acked: usize,
     /// Messages that come again, or whose retries are spent.
     pub retried: usize,
+    /// Messages that were given back.
+    pub released: usize,
     /// Leases that changed nothing, and why.
     pub warnings: Vec<(Lease, Warning)>,
     /// Messages that left the queue for another reason than an ack.
@@ -208,7 +216,7 @@ pub struct Settled {
 pub enum Warning {
     /// No such message is leased from this queue: it is settled, gone, or never was.
     Unknown,
-    /// The retry came too late: the lease has ended, so the message is to be taken again already.
+    /// The retry or the release came too late: the lease has ended, so the message is to be taken again already.
     Late,
     /// The lease was named in this call before.
     Repeated,
@@ -263,13 +271,44 @@ pub struct Metrics {
     pub oldest_sent_at_ms: Option<i64>,
 }
 
-/// When there is something to take.
+/// When there is something to take. Nothing can be taken from a queue that is paused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Wake {
-    /// Messages that can be taken now.
+    /// Messages that can be taken now. Of those whose lease or delay has just ended, 100 count at most.
     pub ready: u64,
-    /// Milliseconds until the next one that is delayed or leased can be; 0 if it can now.
+    /// For how long there has been something to take, in milliseconds, as far as anybody asked; 0 if there is nothing.
+    pub waiting_ms: u64,
+    /// Milliseconds until the next one that is delayed or leased can be.
     pub next_in_ms: Option<u64>,
+}
+
+/// What keeps a message from being sent twice: whoever sends under the same key again, within a week, sends nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Once<'a> {
+    /// Whose key it is: keys of two scopes have nothing to do with each other.
+    pub scope: &'a str,
+    /// The key, of any length: a provider's delivery id.
+    pub key: &'a str,
+}
+
+/// What sending once gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SentOnce {
+    /// The message is sent.
+    Sent(MessageId),
+    /// One was sent under this key before, and this is its id.
+    Repeat(MessageId),
+}
+
+/// What became of a message whose attempt failed and which was to be tried again at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Retaken {
+    /// It is leased again.
+    Taken(Taken),
+    /// Its retries are spent.
+    Gone(Gone),
+    /// The lease on it was lost, so nothing was changed.
+    Lost(Warning),
 }
 
 /// What one sweep did.

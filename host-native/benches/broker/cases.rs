@@ -180,7 +180,7 @@ async fn cycle(broker: &Broker, count: usize, time: Duration) -> Outcome<f64> {
         let taken = broker.take(QUEUE, Take { max: count, visibility_ms: None }).await?.messages;
         assert_eq!(taken.len(), count);
         let acks = taken.iter().map(|taken| taken.lease).collect();
-        let settled = broker.settle(QUEUE, Settle { acks, retries: Vec::new() }).await?;
+        let settled = broker.settle(QUEUE, Settle { acks, ..Settle::default() }).await?;
         assert_eq!(settled.acked, count);
         messages += count as u64;
     }

@@ -161,7 +161,7 @@ fn drain(path: &Path, said: &mut Said) {
             assert!(taken.gone.is_empty());
             let acks = taken.messages.iter().map(|one| one.lease).collect();
             assert_eq!(
-                broker.settle("jobs", Settle { acks, retries: vec![] }).await.unwrap().acked,
+                broker.settle("jobs", Settle { acks, ..Settle::default() }).await.unwrap().acked,
                 taken.messages.len()
             );
             for one in taken.messages {

@@ -2,7 +2,7 @@
 
 use jadpo_core::broker::{BrokerError, How, Reason, Retry, Settings, Settle, Swept};
 
-use super::support::{Fixture, batch, settings};
+use super::support::{Fixture, batch, retry, settings};
 
 fn retries(max_retries: u32, dead: Option<&str>) -> Settings {
     settings(|settings| {
@@ -67,8 +67,8 @@ fn a_dead_letter_remembers_where_it_came_from_how_often_it_was_tried_and_what_we
     queue.pass_s(10);
     for (error, reason) in [(Some("first"), Reason::Failed), (None, Reason::Failed)] {
         let lease = queue.take("jobs")[0].lease;
-        let retries = vec![Retry { lease, delay_s: Some(60), reason, error: error.map(str::to_owned) }];
-        queue.settle("jobs", &Settle { acks: vec![], retries });
+        let retries = vec![Retry { reason, error: error.map(str::to_owned), ..retry(lease, Some(60)) }];
+        queue.settle("jobs", &Settle { retries, ..Settle::default() });
         queue.pass_s(60);
     }
     let letter = &queue.take("dead")[0].message;
@@ -85,8 +85,8 @@ fn an_endless_error_is_cut_between_two_characters() {
     queue.send("jobs", "a");
     let lease = queue.take("jobs")[0].lease;
     let error = Some(format!("x{}", "ü".repeat(100_000)));
-    let retries = vec![Retry { lease, delay_s: None, reason: Reason::Failed, error }];
-    queue.settle("jobs", &Settle { acks: vec![], retries });
+    let retries = vec![Retry { reason: Reason::Failed, error, ..retry(lease, None) }];
+    queue.settle("jobs", &Settle { retries, ..Settle::default() });
     let kept = queue.take("dead")[0].message.dead.clone().unwrap().error.unwrap();
     assert_eq!(kept, format!("x{}", "ü".repeat(999)));
 }

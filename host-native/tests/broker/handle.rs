@@ -73,7 +73,7 @@ async fn what_another_process_wrote_to_the_file_is_seen() {
     let taken = beside.take("jobs", TEN).await.unwrap().messages;
     assert_eq!(taken.iter().map(|one| one.message.body[0]).collect::<Vec<_>>(), b"abc");
     let acks = taken.iter().map(|one| broker.lease_key().open(&beside.lease_key().seal(&one.lease)).unwrap()).collect();
-    assert_eq!(broker.settle("jobs", Settle { acks, retries: vec![] }).await.unwrap().acked, 3);
+    assert_eq!(broker.settle("jobs", Settle { acks, ..Settle::default() }).await.unwrap().acked, 3);
     drop(broker);
     store.close();
 }

@@ -102,7 +102,7 @@ fn a_queue_holds_25_gigabytes_and_no_more() {
     queue.connection.execute("UPDATE jadpo_queue_due SET bytes = 2500000000", []).unwrap();
     for seq in 2..=10 {
         let copy = format!(
-            "INSERT INTO jadpo_queue_due SELECT queue, 0, {seq}00000, 0, 0, bytes, NULL, NULL FROM jadpo_queue_due WHERE seq = 1"
+            "INSERT INTO jadpo_queue_due SELECT queue, 0, {seq}00000, 0, 0, bytes, NULL, NULL, NULL FROM jadpo_queue_due WHERE seq = 1"
         );
         queue.connection.execute(&copy, []).unwrap();
     }

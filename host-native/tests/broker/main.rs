@@ -13,6 +13,8 @@ mod limits;
 #[cfg(test)]
 mod queues;
 #[cfg(test)]
+mod redriving;
+#[cfg(test)]
 mod settling;
 #[cfg(test)]
 mod simulation;

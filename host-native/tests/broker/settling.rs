@@ -68,6 +68,7 @@ fn an_unknown_lease_is_a_warning_and_the_others_in_the_call_count() {
     let settle = Settle {
         acks: vec![taken[0].lease, taken[1].lease, other[0].lease, taken[1].lease],
         retries: vec![retry(taken[1].lease, None), retry(taken[2].lease, None), retry(taken[0].lease, None)],
+        ..Settle::default()
     };
     let settled = queue.settle("jobs", &settle);
     assert_eq!((settled.acked, settled.retried), (1, 1));
@@ -99,7 +100,7 @@ fn two_retries_with_a_delay_come_at_its_end_and_eight_acks_never() {
     let taken = queue.take("jobs");
     let retries = [2, 5].map(|index: usize| retry(taken[index].lease, Some(600))).to_vec();
     let acks = taken.iter().map(|one| one.lease).filter(|lease| retries.iter().all(|one| one.lease != *lease));
-    let settled = queue.settle("jobs", &Settle { acks: acks.collect(), retries });
+    let settled = queue.settle("jobs", &Settle { acks: acks.collect(), retries, ..Settle::default() });
     assert_eq!((settled.acked, settled.retried), (8, 2));
     queue.pass_ms(599_999);
     assert!(queue.take("jobs").is_empty());
@@ -122,7 +123,12 @@ fn a_retry_waits_for_its_own_delay_else_the_consumer_s_and_zero_is_a_delay() {
     let taken = queue.take("jobs");
     assert_eq!(taken[0].message.attempts, 3, "at once, not when the lease would have ended");
     let refused = queue.run(|broker, sql, at| {
-        broker.settle(sql, at, "jobs", &Settle { acks: vec![], retries: vec![retry(taken[0].lease, Some(86_401))] })
+        broker.settle(
+            sql,
+            at,
+            "jobs",
+            &Settle { retries: vec![retry(taken[0].lease, Some(86_401))], ..Settle::default() },
+        )
     });
     assert_eq!(refused.unwrap_err(), BrokerError::DelayTooLong { index: 0, limit: 86_400, actual: 86_401 });
 }

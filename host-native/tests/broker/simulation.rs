@@ -299,7 +299,7 @@ fn a_fault_at_any_statement_leaves_nothing_of_the_operation() {
         ("settle", |f| {
             let leases: Vec<Lease> = f.held.iter().map(|taken| taken.lease).collect();
             let retries = leases[2..].iter().map(|lease| retry(*lease, None)).collect();
-            let settle = Settle { acks: leases[..2].to_vec(), retries };
+            let settle = Settle { acks: leases[..2].to_vec(), retries, ..Settle::default() };
             f.run(|broker, sql, at| broker.settle(sql, at, "jobs", &settle)).map(drop)
         }),
         ("sweep", |f| {

@@ -162,12 +162,12 @@ impl Fixture {
     }
 
     pub(crate) fn ack(&mut self, name: &str, taken: &[Taken]) -> Settled {
-        self.settle(name, &Settle { acks: taken.iter().map(|taken| taken.lease).collect(), retries: Vec::new() })
+        self.settle(name, &Settle { acks: taken.iter().map(|taken| taken.lease).collect(), ..Settle::default() })
     }
 
     pub(crate) fn retry(&mut self, name: &str, taken: &[Taken], delay_s: Option<u32>) -> Settled {
         let retries = taken.iter().map(|taken| retry(taken.lease, delay_s)).collect();
-        self.settle(name, &Settle { acks: Vec::new(), retries })
+        self.settle(name, &Settle { retries, ..Settle::default() })
     }
 
     pub(crate) fn sweep(&mut self) -> Swept {
@@ -224,7 +224,8 @@ pub(crate) fn batch(bodies: &[&str]) -> NewBatch {
 }
 
 pub(crate) fn retry(lease: Lease, delay_s: Option<u32>) -> Retry {
-    Retry { lease, delay_s, reason: Reason::Retried, error: None }
+    let delay_ms = delay_s.map(|seconds| seconds * 1_000);
+    Retry { lease, delay_ms, reason: Reason::Retried, error: None, progress: None }
 }
 
 pub(crate) fn settings(change: impl FnOnce(&mut Settings)) -> Settings {

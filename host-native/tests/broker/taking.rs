@@ -1,6 +1,6 @@
 //! Sending and taking: order, delays, bodies.
 
-use jadpo_core::broker::{BrokerError, Content, NewBatch, NewMessage, State, Take};
+use jadpo_core::broker::{BrokerError, Content, NewBatch, NewMessage, Peek, State, Take};
 
 use super::support::{Fixture, batch, delayed, message, settings};
 
@@ -179,7 +179,7 @@ fn looking_takes_nothing_and_says_where_each_message_stands() {
     queue.send("jobs", "ready");
     queue.send_batch("jobs", &NewBatch { messages: vec![delayed("delayed", 60)], delay_s: None }).unwrap();
     queue.pass_s(1);
-    let seen = queue.run(|broker, sql, at| broker.peek(sql, at, "jobs", 10)).unwrap();
+    let seen = queue.run(|broker, sql, at| broker.peek(sql, at, "jobs", Peek { max: 10, after: None })).unwrap();
     let states: Vec<_> = seen.iter().map(|seen| (seen.message.body.as_slice(), seen.state)).collect();
     assert_eq!(
         states,

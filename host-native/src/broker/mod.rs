@@ -1,23 +1,21 @@
 //! The queues of a store, for whoever serves them: the core's broker, run by the store's one writer.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+mod immediate;
+mod keep;
+mod producers;
+mod redrive;
+mod report;
+mod triggers;
 
-use jadpo_core::broker::limits::PRODUCERS_MAX;
+use jadpo_core::broker::Broker as Core;
 use jadpo_core::broker::{
-    Backlog, Batch, BrokerError, Gone, How, LeaseKey, Metrics, NewBatch, Peeked, QueueInfo, Sent, Settings, Settle,
-    Settled, Swept, Take, Wake,
+    Backlog, Batch, BrokerError, LeaseKey, MessageRef, Metrics, NewBatch, NewMessage, Once, Peek, Peeked, QueueInfo,
+    Removed, Sent, SentOnce, Settings, Settle, Settled, Sql, Take, Wake,
 };
-use jadpo_core::host::{Level, LogEntry};
-use serde_json::json;
 use tokio::sync::watch;
 
-use crate::log;
 use crate::store::Store;
-
-/// How often the queues are swept while there is nothing that waits for it.
-const SWEEP_EVERY: Duration = Duration::from_secs(1);
+use producers::Producers;
 
 /// A handle to the queues of one store. Clones share everything.
 ///
@@ -27,7 +25,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(1);
 pub struct Broker {
     store: Store,
     lease_key: LeaseKey,
-    producers: Arc<Mutex<BTreeMap<String, usize>>>,
+    producers: Producers,
 }
 
 impl Broker {
@@ -37,7 +35,7 @@ impl Broker {
     /// [`BrokerError::Store`], for one if the store is behind this build.
     pub async fn open(store: Store) -> Result<Self, BrokerError> {
         let lease_key = store.broker(|broker, _, _| Ok(broker.lease_key())).await?;
-        Ok(Self { store, lease_key, producers: Arc::default() })
+        Ok(Self { store, lease_key, producers: Producers::default() })
     }
 
     /// What turns leases into ids that can leave the process, and back.
@@ -115,10 +113,24 @@ impl Broker {
     /// already.
     pub async fn send(&self, name: &str, batch: NewBatch) -> Result<Sent, BrokerError> {
         batch.check()?;
-        let _place = self.producer_place(name)?;
+        let _place = self.producers.place(name)?;
         let name = name.to_owned();
         let bytes = batch.messages.iter().map(|message| message.body.len()).sum();
         self.store.broker_writing(bytes, move |broker, sql, moment| broker.send(sql, moment, &name, &batch)).await
+    }
+
+    /// Sends a message, unless one was sent under this key before.
+    ///
+    /// # Errors
+    /// As [`send_once`](jadpo_core::broker::Broker::send_once), and as [`send`](Self::send).
+    pub async fn send_once(&self, name: &str, once: Once<'_>, message: NewMessage) -> Result<SentOnce, BrokerError> {
+        let _place = self.producers.place(name)?;
+        let (name, scope, key) = (name.to_owned(), once.scope.to_owned(), once.key.to_owned());
+        let bytes = message.body.len();
+        let send = move |broker: &mut Core, sql: &mut dyn Sql, moment| {
+            broker.send_once(sql, moment, &name, Once { scope: &scope, key: &key }, &message)
+        };
+        self.store.broker_writing(bytes, send).await
     }
 
     /// Takes messages that are due.
@@ -128,18 +140,18 @@ impl Broker {
     pub async fn take(&self, name: &str, take: Take) -> Result<Batch, BrokerError> {
         let name = name.to_owned();
         let batch = self.store.broker(move |broker, sql, moment| broker.take(sql, moment, &name, take)).await?;
-        report(&batch.gone);
+        report::gone(&batch.gone);
         Ok(batch)
     }
 
-    /// Acknowledges and retries messages.
+    /// Acknowledges, retries and gives back messages.
     ///
     /// # Errors
     /// As [`settle`](jadpo_core::broker::Broker::settle).
     pub async fn settle(&self, name: &str, settle: Settle) -> Result<Settled, BrokerError> {
         let name = name.to_owned();
         let settled = self.store.broker(move |broker, sql, moment| broker.settle(sql, moment, &name, &settle)).await?;
-        report(&settled.gone);
+        report::gone(&settled.gone);
         Ok(settled)
     }
 
@@ -147,9 +159,18 @@ impl Broker {
     ///
     /// # Errors
     /// As [`peek`](jadpo_core::broker::Broker::peek).
-    pub async fn peek(&self, name: &str, max: usize) -> Result<Vec<Peeked>, BrokerError> {
+    pub async fn peek(&self, name: &str, peek: Peek) -> Result<Vec<Peeked>, BrokerError> {
         let name = name.to_owned();
-        self.store.broker(move |broker, sql, moment| broker.peek(sql, moment, &name, max)).await
+        self.store.broker(move |broker, sql, moment| broker.peek(sql, moment, &name, peek)).await
+    }
+
+    /// Removes messages, wherever they stand.
+    ///
+    /// # Errors
+    /// As [`remove`](jadpo_core::broker::Broker::remove).
+    pub async fn remove(&self, name: &str, references: &[MessageRef]) -> Result<Removed, BrokerError> {
+        let (name, references) = (name.to_owned(), references.to_vec());
+        self.store.broker(move |broker, sql, _| broker.remove(sql, &name, &references)).await
     }
 
     /// A queue's figures.
@@ -170,98 +191,19 @@ impl Broker {
         self.store.broker(move |broker, sql, moment| broker.wake(sql, moment, &name)).await
     }
 
+    /// When there is something to take from each of these queues. Queues that are not there are left out.
+    ///
+    /// # Errors
+    /// As [`wakes`](jadpo_core::broker::Broker::wakes).
+    pub async fn wakes(&self, names: &[impl AsRef<str>]) -> Result<Vec<(String, Wake)>, BrokerError> {
+        let names: Vec<String> = names.iter().map(|name| name.as_ref().to_owned()).collect();
+        self.store.broker(move |broker, sql, moment| broker.wakes(sql, moment, &names)).await
+    }
+
     /// Changes whenever something was written, which may have made a message ready. A consumer that waits looks at
     /// [`wake`](Self::wake) again when it does, or when the time has come that `wake` told.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.store.changes()
     }
-
-    /// Does one slice of what time does to the queues.
-    ///
-    /// # Errors
-    /// As [`sweep`](jadpo_core::broker::Broker::sweep).
-    pub async fn sweep(&self) -> Result<Swept, BrokerError> {
-        let swept = self.store.broker(|broker, sql, moment| broker.sweep(sql, moment)).await?;
-        report(&swept.gone);
-        Ok(swept)
-    }
-
-    /// Sweeps for as long as it is polled.
-    pub async fn keep_swept(&self) {
-        loop {
-            let more = match self.sweep().await {
-                Ok(swept) => swept.more,
-                Err(error) => {
-                    write_log(Level::Warn, "queues.not_swept", vec![("error", error.to_string().into())]);
-                    false
-                }
-            };
-            if more {
-                // Whoever waits for the writer goes first.
-                tokio::task::yield_now().await;
-            } else {
-                tokio::time::sleep(SWEEP_EVERY).await;
-            }
-        }
-    }
-
-    fn producer_place(&self, name: &str) -> Result<ProducerPlace, BrokerError> {
-        let mut producers = self.producers.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = match producers.get_mut(name) {
-            Some(count) => count,
-            None => producers.entry(name.to_owned()).or_default(),
-        };
-        if *count >= PRODUCERS_MAX {
-            let why = format!("{PRODUCERS_MAX} calls send to the queue `{name}` already");
-            return Err(BrokerError::Overloaded(why));
-        }
-        *count += 1;
-        Ok(ProducerPlace { producers: self.producers.clone(), name: name.to_owned() })
-    }
-}
-
-/// One of the calls that send to a queue at a time.
-struct ProducerPlace {
-    producers: Arc<Mutex<BTreeMap<String, usize>>>,
-    name: String,
-}
-
-impl Drop for ProducerPlace {
-    fn drop(&mut self) {
-        let mut producers = self.producers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = producers.get_mut(&self.name) {
-            *count -= 1;
-            if *count == 0 {
-                producers.remove(&self.name);
-            }
-        }
-    }
-}
-
-/// Says in the log what left its queue without an ack. Expired messages are counted, since they may be many.
-fn report(gone: &[Gone]) {
-    let mut expired: BTreeMap<&str, u64> = BTreeMap::new();
-    for one in gone {
-        let mut fields = vec![
-            ("queue", one.queue.as_str().into()),
-            ("message", one.id.to_string().into()),
-            ("attempts", one.attempts.into()),
-        ];
-        match &one.how {
-            How::DeadLettered(to) => {
-                fields.push(("dead_letter_queue", to.as_str().into()));
-                write_log(Level::Warn, "queue.dead_lettered", fields);
-            }
-            How::Dropped => write_log(Level::Error, "queue.dropped", fields),
-            How::Expired => *expired.entry(&one.queue).or_default() += 1,
-        }
-    }
-    for (queue, count) in expired {
-        write_log(Level::Warn, "queue.expired", vec![("queue", queue.into()), ("messages", json!(count))]);
-    }
-}
-
-fn write_log(level: Level, event: &'static str, fields: Vec<(&'static str, serde_json::Value)>) {
-    log::write(&LogEntry { level, event, fields });
 }

@@ -1,0 +1,107 @@
+//! Messages whose sender waits for what becomes of them: leased as they are sent, and again as they fail.
+
+use super::error::BrokerError;
+use super::lease::Lease;
+use super::load::broken;
+use super::send::length;
+use super::settings::check_visibility;
+use super::sql::Sql;
+use super::take::{Found, found};
+use super::types::{Message, NewMessage, Retaken, Retry, Taken, Warning};
+use super::{Broker, Moment};
+
+const LEASED: &str = "INSERT INTO jadpo_queue_due (queue, due_at, seq, attempts, leased, bytes, first_at) \
+    VALUES (?1, ?2, ?3, 1, 1, ?4, ?5)";
+const LEASE_AGAIN: &str = "UPDATE jadpo_queue_due SET due_at = ?1, leased = 1, attempts = attempts + 1, \
+    error = coalesce(?2, error), progress = coalesce(?3, progress) WHERE queue = ?4 AND due_at = ?5 AND seq = ?6";
+const AT: &str = found!("AND d.due_at = ?2 AND d.seq = ?3");
+
+impl Broker {
+    /// Keeps a message and leases it at once to its sender, past all that waits. No delay holds it back.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send) and [`take`](Self::take): of a queue that is paused nothing is taken, so nothing is kept.
+    pub fn send_taken(
+        &mut self,
+        sql: &mut dyn Sql,
+        moment: Moment,
+        name: &str,
+        message: &NewMessage,
+        visibility_ms: u32,
+    ) -> Result<Taken, BrokerError> {
+        message.check(0)?;
+        check_visibility(visibility_ms)?;
+        let queue = self.queue(name)?;
+        if queue.info.settings.paused {
+            return Err(BrokerError::Paused(name.to_owned()));
+        }
+        let number = queue.number;
+        self.room(name, message.body.len())?;
+        let (seq, bytes, now_ms) = (self.seqs(sql, 1)?, length(message.body.len()), self.clock.time_ms(moment));
+        let until_ms = now_ms + i64::from(visibility_ms);
+        let id = self.insert_message(sql, moment, seq, message)?;
+        sql.run(LEASED, &[number.into(), until_ms.into(), seq.into(), bytes.into(), now_ms.into()])?;
+        let tally = &mut self.queue_mut(name)?.tally;
+        tally.messages += 1;
+        tally.bytes += u64::from(bytes);
+        tally.leased += 1;
+        let message = Message {
+            id,
+            sent_at_ms: moment.wall_ms,
+            attempts: 1,
+            content: message.content,
+            body: message.body.clone(),
+            meta: message.meta.clone(),
+            progress: None,
+            dead: None,
+        };
+        Ok(Taken { lease: Lease { queue: number, until_ms, seq, attempt: 1, bytes }, message })
+    }
+
+    /// Ends an attempt that failed and leases the message again at once, without any delay; or, if its retries are
+    /// spent, gives it up as a retry does.
+    ///
+    /// # Errors
+    /// As [`settle`](Self::settle); a refusal of `visibility_ms`.
+    pub fn retry_taken(
+        &mut self,
+        sql: &mut dyn Sql,
+        moment: Moment,
+        name: &str,
+        retry: &Retry,
+        visibility_ms: u32,
+    ) -> Result<Retaken, BrokerError> {
+        retry.check(0)?;
+        check_visibility(visibility_ms)?;
+        let queue = self.queue(name)?;
+        let (number, max_retries) = (queue.number, queue.info.settings.consumer.max_retries);
+        let lease = &retry.lease;
+        if lease.queue != number {
+            return Ok(Retaken::Lost(Warning::Unknown));
+        }
+        if let Some(warning) = self.lost(sql, moment, lease)? {
+            return Ok(Retaken::Lost(warning));
+        }
+        let place = lease.place();
+        let at = [place.queue.into(), place.due_at_ms.into(), place.seq.into()];
+        let mut found = Vec::new();
+        Found::read(sql.run(AT, &at)?.rows, &mut found)?;
+        let Some(Found { message: Some(kept), .. }) = found.pop() else {
+            // It was acknowledged under an older lease, so there is nothing left to try.
+            self.forget(sql, name, &place)?;
+            return Ok(Retaken::Lost(Warning::Unknown));
+        };
+        if lease.attempt > max_retries {
+            let gone = self.give_up(sql, moment, name, &place, &retry.end())?;
+            return gone.map(Retaken::Gone).ok_or_else(|| broken("a message went while it was looked at").into());
+        }
+        let until_ms = self.clock.time_ms(moment) + i64::from(visibility_ms);
+        self.move_place(sql, LEASE_AGAIN, &place, until_ms, retry)?;
+        let mut message = kept.message;
+        message.attempts = lease.attempt + 1;
+        if retry.progress.is_some() {
+            message.progress.clone_from(&retry.progress);
+        }
+        Ok(Retaken::Taken(Taken { lease: Lease { until_ms, attempt: message.attempts, ..*lease }, message }))
+    }
+}

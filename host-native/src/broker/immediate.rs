@@ -1,0 +1,37 @@
+//! Messages whose sender waits for what becomes of them.
+
+use jadpo_core::broker::{BrokerError, NewMessage, Retaken, Retry, Taken};
+
+use super::{Broker, report};
+
+impl Broker {
+    /// Keeps a message and leases it at once to its sender.
+    ///
+    /// # Errors
+    /// As [`send_taken`](jadpo_core::broker::Broker::send_taken), and as [`send`](Self::send).
+    pub async fn send_taken(&self, name: &str, message: NewMessage, visibility_ms: u32) -> Result<Taken, BrokerError> {
+        let _place = self.producers.place(name)?;
+        let (name, bytes) = (name.to_owned(), message.body.len());
+        self.store
+            .broker_writing(bytes, move |broker, sql, moment| {
+                broker.send_taken(sql, moment, &name, &message, visibility_ms)
+            })
+            .await
+    }
+
+    /// Ends an attempt that failed and leases the message again at once, or gives it up.
+    ///
+    /// # Errors
+    /// As [`retry_taken`](jadpo_core::broker::Broker::retry_taken).
+    pub async fn retry_taken(&self, name: &str, retry: Retry, visibility_ms: u32) -> Result<Retaken, BrokerError> {
+        let name = name.to_owned();
+        let retaken = self
+            .store
+            .broker(move |broker, sql, moment| broker.retry_taken(sql, moment, &name, &retry, visibility_ms))
+            .await?;
+        if let Retaken::Gone(gone) = &retaken {
+            report::gone(std::slice::from_ref(gone));
+        }
+        Ok(retaken)
+    }
+}

@@ -1,0 +1,79 @@
+//! Triggers, schedules and webhooks, as far as the store knows of them.
+
+use std::collections::BTreeMap;
+
+use jadpo_core::broker::{BrokerError, MessageId, NewMessage, Run, TriggerState};
+
+use super::Broker;
+
+impl Broker {
+    /// What is known of triggers, by name.
+    ///
+    /// # Errors
+    /// As [`triggers`](jadpo_core::broker::Broker::triggers).
+    pub async fn triggers(&self) -> Result<BTreeMap<String, TriggerState>, BrokerError> {
+        self.store.broker(|broker, sql, _| broker.triggers(sql)).await
+    }
+
+    /// Enables a trigger or disables it.
+    ///
+    /// # Errors
+    /// As [`enable_trigger`](jadpo_core::broker::Broker::enable_trigger).
+    pub async fn enable_trigger(&self, name: &str, enabled: bool) -> Result<(), BrokerError> {
+        let name = name.to_owned();
+        self.store.broker(move |broker, sql, _| broker.enable_trigger(sql, &name, enabled)).await
+    }
+
+    /// Keeps how triggers' last runs ended.
+    ///
+    /// # Errors
+    /// As [`record_runs`](jadpo_core::broker::Broker::record_runs).
+    pub async fn record_runs(&self, runs: Vec<(String, Run)>) -> Result<(), BrokerError> {
+        self.store.broker(move |broker, sql, _| broker.record_runs(sql, &runs)).await
+    }
+
+    /// Records one occurrence of a schedule and sends its message; `None` if it has occurred already.
+    ///
+    /// # Errors
+    /// As [`occur`](jadpo_core::broker::Broker::occur).
+    pub async fn occur(
+        &self,
+        schedule: &str,
+        occurrence_ms: i64,
+        queue: &str,
+        message: NewMessage,
+    ) -> Result<Option<MessageId>, BrokerError> {
+        let (schedule, queue, bytes) = (schedule.to_owned(), queue.to_owned(), message.body.len());
+        self.store
+            .broker_writing(bytes, move |broker, sql, moment| {
+                broker.occur(sql, moment, &schedule, occurrence_ms, &queue, &message)
+            })
+            .await
+    }
+
+    /// A webhook's token, made when it is first asked for.
+    ///
+    /// # Errors
+    /// As [`webhook_token`](jadpo_core::broker::Broker::webhook_token).
+    pub async fn webhook_token(&self, name: &str) -> Result<String, BrokerError> {
+        let name = name.to_owned();
+        self.store.broker(move |broker, sql, moment| broker.webhook_token(sql, moment, &name)).await
+    }
+
+    /// Gives a webhook a new token.
+    ///
+    /// # Errors
+    /// As [`rotate_webhook_token`](jadpo_core::broker::Broker::rotate_webhook_token).
+    pub async fn rotate_webhook_token(&self, name: &str) -> Result<String, BrokerError> {
+        let name = name.to_owned();
+        self.store.broker(move |broker, sql, moment| broker.rotate_webhook_token(sql, moment, &name)).await
+    }
+
+    /// Every token that was made, by the webhook's name.
+    ///
+    /// # Errors
+    /// As [`webhook_tokens`](jadpo_core::broker::Broker::webhook_tokens).
+    pub async fn webhook_tokens(&self) -> Result<BTreeMap<String, String>, BrokerError> {
+        self.store.broker(|broker, sql, _| broker.webhook_tokens(sql)).await
+    }
+}
