@@ -40,9 +40,10 @@ pub fn settle(taken: &[Taken], answers: &[Answer]) -> Settle {
             Answer::Ack => settle.acks.push(taken.lease),
             Answer::Retry { delay_s } => settle.retries.push(Retry {
                 lease: taken.lease,
-                delay_s: Some(*delay_s),
+                delay_ms: Some(delay_s.saturating_mul(1_000)),
                 reason: Reason::Retried,
                 error: Some("the store could not take it".to_owned()),
+                progress: None,
             }),
         }
     }

@@ -8,8 +8,8 @@ use crate::store::StoreError;
 #[must_use]
 pub fn status(error: &BrokerError) -> u16 {
     match error {
-        BrokerError::QueueNotFound(_) => 404,
-        BrokerError::QueueExists(_) | BrokerError::Paused(_) => 409,
+        BrokerError::QueueNotFound(_) | BrokerError::RedriveNotFound(_) => 404,
+        BrokerError::QueueExists(_) | BrokerError::Paused(_) | BrokerError::RedriveRunning { .. } => 409,
         BrokerError::MessageTooBig { .. } | BrokerError::BatchTooBig { .. } | BrokerError::MetaTooBig { .. } => 413,
         BrokerError::Overloaded(_) => 429,
         BrokerError::Store(_) => 503,
@@ -38,6 +38,10 @@ pub fn problem(error: &BrokerError) -> ProblemDetail {
         BrokerError::JsonEmpty { .. } => ("json_empty", None, None),
         BrokerError::Paused(_) => ("queue_paused", None, None),
         BrokerError::Overloaded(_) => ("overloaded", None, None),
+        BrokerError::TooLong { limit, actual, .. } => sized("too_long", *limit, *actual),
+        BrokerError::RedriveNotFound(_) => ("redrive_not_found", None, None),
+        BrokerError::RedriveRunning { .. } => ("redrive_running", None, None),
+        BrokerError::RedriveOntoItself(_) => ("redrive_onto_itself", None, None),
         BrokerError::QueueFull { limit, actual } => ("queue_full", Some(*limit), Some(*actual)),
         BrokerError::Store(StoreError::NotCurrent(_)) => ("store_not_current", None, None),
         BrokerError::Store(_) => ("store_unavailable", None, None),
