@@ -43,9 +43,9 @@ codes! {
     ConnectionKeyInvalid = "connection.key_invalid", "A connection has a key that its driver does not take.";
     ConnectionValueInvalid = "connection.value_invalid", "A connection's value has the wrong kind, form or range, or names a queue that another connection already has.";
     ConnectionNameUnknown = "connection.name_unknown", "A connection names a driver or a function that does not exist.";
-    FunctionKeyMissing = "function.key_missing", "A function needs exactly one of call:, exec: and run:.";
-    FunctionKeyInvalid = "function.key_invalid", "A function has a key that functions do not take, or more than one of call:, exec: and run:.";
-    FunctionValueInvalid = "function.value_invalid", "A function's value has the wrong kind or form.";
+    FunctionKeyMissing = "function.key_missing", "A function needs exactly one of call:, exec:, run: and send:.";
+    FunctionKeyInvalid = "function.key_invalid", "A function has a key that functions do not take, more than one of call:, exec:, run: and send:, or a body: that nothing sends.";
+    FunctionValueInvalid = "function.value_invalid", "A function's value has the wrong kind or form, its schedule has no queue's name, or it sends messages round without end.";
     WebhookKeyMissing = "webhook.key_missing", "A webhook needs `queue:`, the local queue that it writes to.";
     WebhookKeyInvalid = "webhook.key_invalid", "A webhook takes queue: and verify:, nothing else.";
     WebhookValueInvalid = "webhook.value_invalid", "A webhook's value has the wrong kind or form.";

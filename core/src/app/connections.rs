@@ -2,28 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::claims::{Claims, Role};
 use super::code::{Area, Code};
 use super::fields::{Fields, optional, required};
-use super::forms;
 use super::names::Names;
-use super::problem::{Span, quote};
+use super::problem::quote;
 use super::syntax::{Block, Entry, What};
 use super::values::{Key, Reading, Text};
-use crate::program::{CONCURRENCY, Connection, PullQueue, Setting};
+use super::{forms, local_queues};
+use crate::local;
+use crate::program::{Connection, PullQueue, Setting};
 
 /// Messages asked for in one pull when the app does not say.
 const PULL_BATCH_SIZE: u32 = 10;
 /// The most messages of one pull (Cloudflare's limit).
 const PULL_BATCH_SIZE_MAX: u32 = 100;
-/// How long a message stays hidden when the app does not say (Cloudflare's default), in milliseconds.
-const VISIBILITY_MS: u64 = 30_000;
-/// The longest a message stays hidden (Cloudflare's limit: 12 hours), in milliseconds.
-const VISIBILITY_MS_MAX: u64 = 12 * 60 * 60 * 1_000;
-/// Deliveries of a local queue's message before it is dead-lettered, when the app does not say.
-const MAX_RECEIVES: u32 = 3;
-/// Cloudflare's most retries, and the first delivery.
-const MAX_RECEIVES_MAX: u32 = 101;
-
 const QUEUE_RULE: &str =
     "a queue's name is 1 to 63 lowercase letters, digits and dashes, with a letter or digit at both ends";
 const CLOUDFLARE_API_HOST: &str = "api.cloudflare.com";
@@ -50,6 +43,7 @@ pub(super) fn read(reading: &mut Reading<'_>, block: &Block, names: &Names<'_>) 
             connections.insert(entry.key.clone(), connection);
         }
     }
+    claims.finish(reading);
     connections
 }
 
@@ -67,7 +61,7 @@ fn connection<'a>(
     match reading.choice(fields.key("driver"), &driver.value, "Driver", &DRIVERS)? {
         Driver::CloudflareQueues => cloudflare_queues(reading, fields, claims),
         Driver::CloudflarePull => cloudflare_pull(reading, fields, claims),
-        Driver::LocalQueue => local_queue(reading, fields, names, claims),
+        Driver::LocalQueue => local_queues::read(reading, fields, names, claims),
     }
 }
 
@@ -105,17 +99,25 @@ fn cloudflare_queues<'a>(reading: &mut Reading<'_>, fields: Fields<'a>, claims: 
 }
 
 fn cloudflare_name<'a>(reading: &mut Reading<'_>, key: Key<'_>, entry: &'a Entry) -> Option<Text<'a>> {
+    let entry =
+        name_written_out(reading, key, entry, "the consumer is written into the Wrangler file when the app is built")?;
+    reading.formed(key, &entry.value, "queue name", forms::label, QUEUE_RULE).map(|(text, ())| text)
+}
+
+/// The entry, unless its value is to come from the environment.
+pub(super) fn name_written_out<'a>(
+    reading: &mut Reading<'_>,
+    key: Key<'_>,
+    entry: &'a Entry,
+    why: &str,
+) -> Option<&'a Entry> {
     if let What::Call(..) = entry.value.what {
         let message = format!("`{}` is read from the environment, and it must be written out", key.name);
-        let help = format!(
-            "write the queue's name: `{}: \"warehouse-events\"`; the consumer is written into the Wrangler file when \
-             the app is built",
-            key.name
-        );
+        let help = format!("write the queue's name: `{}: \"warehouse-events\"`; {why}", key.name);
         reading.findings.problem(Code::ConnectionValueInvalid, entry.value.span, message).help(help);
         return None;
     }
-    reading.formed(key, &entry.value, "queue name", forms::label, QUEUE_RULE).map(|(text, ())| text)
+    Some(entry)
 }
 
 fn cloudflare_pull<'a>(reading: &mut Reading<'_>, fields: Fields<'a>, claims: &mut Claims<'a>) -> Option<Connection> {
@@ -200,7 +202,7 @@ fn pull_queue<'a>(reading: &mut Reading<'_>, fields: Fields<'a>, claims: &mut Cl
         }
         (None, Some(entry)) => {
             let text = cloudflare_name(reading, fields.key("queue"), entry)?;
-            claims.cloudflare(reading, fields.name, Role::Queue, text);
+            claims.cloudflare(reading, fields.name, Role::Pulled, text);
             Some(PullQueue::Name(text.text.to_owned()))
         }
     }
@@ -248,159 +250,9 @@ fn domains(reading: &mut Reading<'_>, fields: Fields<'_>, host: &str) -> Option<
     is_right.then(|| domains.into_iter().collect())
 }
 
-fn visibility(reading: &mut Reading<'_>, fields: Fields<'_>) -> Option<u64> {
+pub(super) fn visibility(reading: &mut Reading<'_>, fields: Fields<'_>) -> Option<u64> {
     match fields.entry("visibility") {
-        Some(entry) => reading.duration_ms(fields.key("visibility"), &entry.value, VISIBILITY_MS_MAX, "12h"),
-        None => Some(VISIBILITY_MS),
+        Some(entry) => reading.duration_ms(fields.key("visibility"), &entry.value, local::VISIBILITY_MS_MAX, "12h"),
+        None => Some(local::VISIBILITY_MS),
     }
-}
-
-fn local_queue<'a>(
-    reading: &mut Reading<'_>,
-    fields: Fields<'a>,
-    names: &Names<'_>,
-    claims: &mut Claims<'a>,
-) -> Option<Connection> {
-    let known = [
-        required("driver", "Driver.local_queue"),
-        required("queue", "\"jobs\""),
-        optional("functions"),
-        optional("max_receives"),
-        optional("visibility"),
-    ];
-    let refused = [
-        ("domains", "remove it: the queue is in this server's own store, and nothing is reached"),
-        ("dead_letter_queue", "remove it: a local queue has its own dead letters; see `jadpo queues dead-letters`"),
-    ];
-    fields.check(reading, &known, &refused);
-    let queue = fields.entry("queue").and_then(|entry| cloudflare_name(reading, fields.key("queue"), entry));
-    if let Some(queue) = queue {
-        claims.local(reading, fields.name, queue);
-    }
-    let functions = functions(reading, fields, names);
-    let max_receives = match fields.entry("max_receives") {
-        Some(entry) => reading.count(fields.key("max_receives"), &entry.value, 1, MAX_RECEIVES_MAX),
-        None => Some(MAX_RECEIVES),
-    };
-    let visibility_ms = visibility(reading, fields);
-    Some(Connection::LocalQueue {
-        queue: queue?.text.to_owned(),
-        functions: functions?,
-        max_receives: max_receives?,
-        visibility_ms: visibility_ms?,
-        concurrency: CONCURRENCY,
-    })
-}
-
-fn functions(reading: &mut Reading<'_>, fields: Fields<'_>, names: &Names<'_>) -> Option<Vec<String>> {
-    let Some(entry) = fields.entry("functions") else { return Some(Vec::new()) };
-    let key = fields.key("functions");
-    let items = reading.list(key, &entry.value, "[handle_payment]")?;
-    let mut functions: Vec<String> = Vec::new();
-    let mut seen = BTreeSet::new();
-    let mut is_right = true;
-    for item in items {
-        let Some(name) = reading.name(key, item, "a function") else {
-            is_right = false;
-            continue;
-        };
-        if !names.has(Area::Function, name.text) {
-            is_right = false;
-            let declare = || format!("declare it: `functions: {{ {}: {{ call: \"https://…\" }} }}`", name.text);
-            reading.unknown(Area::Connection, name, "function", names.of(Area::Function), declare);
-        } else if !seen.insert(name.text) {
-            is_right = false;
-            let message = format!("function {} is named twice, and it gets every message once", quote(name.text));
-            reading.findings.problem(Code::ConnectionValueInvalid, name.span, message).help("remove one of them");
-        } else {
-            functions.push(name.text.to_owned());
-        }
-    }
-    is_right.then_some(functions)
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Role {
-    Queue,
-    DeadLetterQueue,
-}
-
-impl Role {
-    const fn noun(self) -> &'static str {
-        match self {
-            Role::Queue => "queue",
-            Role::DeadLetterQueue => "dead-letter queue",
-        }
-    }
-}
-
-/// Who has which queue. A queue at Cloudflare has one consumer, and the Worker consumes dead-letter queues too.
-#[derive(Default)]
-struct Claims<'a> {
-    cloudflare: BTreeMap<&'a str, (&'a str, Role, Span)>,
-    ids: BTreeMap<String, (&'a str, Span)>,
-    local: BTreeMap<&'a str, (&'a str, Span)>,
-}
-
-impl<'a> Claims<'a> {
-    fn cloudflare(&mut self, reading: &mut Reading<'_>, connection: &'a str, role: Role, queue: Text<'a>) {
-        let Some((owner, owner_role, span)) = self.cloudflare.get(queue.text).copied() else {
-            self.cloudflare.insert(queue.text, (connection, role, queue.span));
-            return;
-        };
-        let name = quote(queue.text);
-        let (message, help) = if owner == connection {
-            (
-                format!("{name} is connection {}'s queue and its own dead-letter queue", quote(connection)),
-                format!("write another name: `dead_letter_queue: \"{}\"`", with_suffix(queue.text)),
-            )
-        } else {
-            (
-                format!("{name} is already connection {}'s {}", quote(owner), owner_role.noun()),
-                format!(
-                    "a queue has one consumer, and dead-letter queues are consumed too: give {} a {} of its own",
-                    quote(connection),
-                    role.noun()
-                ),
-            )
-        };
-        let said = reading.findings.problem(Code::ConnectionValueInvalid, queue.span, message);
-        said.help(help).related(span, "it is named here first");
-    }
-
-    fn pulled_id(&mut self, reading: &mut Reading<'_>, connection: &'a str, id: Text<'a>) {
-        match self.ids.get(&id.text.to_ascii_lowercase()).copied() {
-            Some((owner, span)) => claimed(reading, owner, span, connection, id),
-            None => {
-                self.ids.insert(id.text.to_ascii_lowercase(), (connection, id.span));
-            }
-        }
-    }
-
-    fn local(&mut self, reading: &mut Reading<'_>, connection: &'a str, queue: Text<'a>) {
-        match self.local.get(queue.text).copied() {
-            Some((owner, span)) => claimed(reading, owner, span, connection, queue),
-            None => {
-                self.local.insert(queue.text, (connection, queue.span));
-            }
-        }
-    }
-}
-
-fn claimed(reading: &mut Reading<'_>, owner: &str, span: Span, connection: &str, queue: Text<'_>) {
-    let message = format!("{} is already connection {}'s queue", quote(queue.text), quote(owner));
-    let help = format!(
-        "no two connections name one queue: use {} or name another queue for {}",
-        quote(owner),
-        quote(connection)
-    );
-    let said = reading.findings.problem(Code::ConnectionValueInvalid, queue.span, message);
-    said.help(help).related(span, "it is named here first");
-}
-
-/// The queue's name with `-dead` behind it, cut so that it is a queue's name still.
-fn with_suffix(queue: &str) -> String {
-    const SUFFIX: &str = "-dead";
-    let kept: String = queue.chars().take(forms::LABEL_LEN_MAX - SUFFIX.len()).collect();
-    format!("{}{SUFFIX}", kept.trim_end_matches('-'))
 }

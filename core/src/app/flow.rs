@@ -7,7 +7,7 @@ use super::fields::{Fields, optional, required};
 use super::names::Names;
 use super::problem::quote;
 use super::syntax::{Block, Entry, Value, What};
-use super::values::{Reading, Text};
+use super::values::{Key, Reading, Text};
 use crate::program::{Connection, Receiving, Setting, Type, Verify, Webhook};
 
 const ID_LEN_MAX: usize = 256;
@@ -116,37 +116,50 @@ pub(super) fn webhooks(
     names: &Names<'_>,
     connections: &BTreeMap<String, Connection>,
 ) -> BTreeMap<String, Webhook> {
-    let queues: BTreeSet<&str> = connections.values().filter_map(local_queue).collect();
-    // A connection that could not be read may be the one that has the queue.
-    let all_read = names.of(Area::Connection).all(|name| connections.contains_key(name));
+    let queues = LocalQueues::of(names, connections);
     let mut webhooks = BTreeMap::new();
     for entry in &block.entries {
-        if let Some(webhook) = webhook(reading, entry, &queues, all_read) {
+        if let Some(webhook) = webhook(reading, entry, &queues) {
             webhooks.insert(entry.key.clone(), webhook);
         }
     }
     webhooks
 }
 
-fn local_queue(connection: &Connection) -> Option<&str> {
-    match connection {
-        Connection::LocalQueue { queue, .. } => Some(queue),
-        _ => None,
-    }
+/// The local queues that something may write to.
+pub(super) struct LocalQueues<'a> {
+    queues: BTreeSet<&'a str>,
+    /// A connection that could not be read may be the one that has a queue.
+    all_read: bool,
 }
 
-fn webhook(reading: &mut Reading<'_>, entry: &Entry, queues: &BTreeSet<&str>, all_read: bool) -> Option<Webhook> {
-    let fields = Fields::of(reading, Area::Webhook, entry, "{ queue: \"jobs\" }")?;
-    fields.check(reading, &[required("queue", "\"jobs\""), optional("verify")], &[]);
-    let queue = fields.entry("queue").and_then(|entry| {
-        let queue = reading.text(fields.key("queue"), &entry.value)?;
-        if all_read && !queues.contains(queue.text) {
-            let declare = || "a webhook writes to the queue of a Driver.local_queue connection: declare one".to_owned();
-            reading.unknown(Area::Webhook, queue, "local queue", queues.iter().copied(), declare);
+impl<'a> LocalQueues<'a> {
+    pub(super) fn of(names: &Names<'_>, connections: &'a BTreeMap<String, Connection>) -> Self {
+        let local = |connection: &'a Connection| match connection {
+            Connection::LocalQueue { queue, .. } => Some(queue.as_str()),
+            _ => None,
+        };
+        let all_read = names.of(Area::Connection).all(|name| connections.contains_key(name));
+        Self { queues: connections.values().filter_map(local).collect(), all_read }
+    }
+
+    /// The name of a declared one; says so when it is none. `who` writes to it.
+    pub(super) fn named(&self, reading: &mut Reading<'_>, key: Key<'_>, value: &Value, who: &str) -> Option<String> {
+        let queue = reading.text(key, value)?;
+        if self.all_read && !self.queues.contains(queue.text) {
+            let declare = || format!("{who} the queue of a Driver.local_queue connection: declare one");
+            reading.unknown(key.area, queue, "local queue", self.queues.iter().copied(), declare);
             return None;
         }
         Some(queue.text.to_owned())
-    });
+    }
+}
+
+fn webhook(reading: &mut Reading<'_>, entry: &Entry, queues: &LocalQueues<'_>) -> Option<Webhook> {
+    let fields = Fields::of(reading, Area::Webhook, entry, "{ queue: \"jobs\" }")?;
+    fields.check(reading, &[required("queue", "\"jobs\""), optional("verify")], &[]);
+    let queue = fields.entry("queue");
+    let queue = queue.and_then(|entry| queues.named(reading, fields.key("queue"), &entry.value, "a webhook writes to"));
     let verify = match fields.entry("verify") {
         Some(entry) => Some(verify(reading, fields, &entry.value)?),
         None => None,

@@ -5,6 +5,7 @@ use url::Url;
 
 use super::problem::quote;
 use crate::cron::Cron;
+use crate::local;
 
 /// Why a text does not have the form it needs.
 #[derive(Debug, PartialEq, Eq)]
@@ -50,6 +51,24 @@ pub(super) fn label(text: &str) -> Result<(), Fault> {
         (_, Some(last)) if !is_end(last.1) => wrong(last, "it ends with a dash".to_owned()),
         _ => Ok(()),
     }
+}
+
+/// A local queue's name, which leaves room for its dead-letter queue's, and no name of a schedule's own queue.
+pub(super) fn local_queue(text: &str) -> Result<(), Fault> {
+    label(text)?;
+    let (count, most) = (text.len(), local::QUEUE_NAME_LEN_MAX);
+    if count > most {
+        let why = format!(
+            "it has {count} characters, and {most} are the most, since its dead-letter queue is named `NAME{}`",
+            local::DEAD_SUFFIX
+        );
+        return Err(Fault::whole(why));
+    }
+    if text.starts_with(local::SCHEDULE_PREFIX) {
+        let why = format!("names that start with `{}` are those of the queues of schedules", local::SCHEDULE_PREFIX);
+        return Err(Fault { why, bytes: Some((0, local::SCHEDULE_PREFIX.len())), fixed: None });
+    }
+    Ok(())
 }
 
 fn named(c: char) -> String {

@@ -4,6 +4,7 @@
 //! (`parse` into `syntax`), and then one reader per block. Nothing here stops at the first problem, and nothing
 //! takes more than linear time and memory in the size of the source, which has a limit.
 
+mod claims;
 mod code;
 mod connections;
 mod deployables;
@@ -14,6 +15,8 @@ mod forms;
 mod groups;
 mod lex;
 mod literal;
+mod local_queues;
+mod loops;
 mod names;
 mod network;
 mod notes;
@@ -24,6 +27,7 @@ mod syntax;
 mod target_checks;
 mod targets;
 mod values;
+mod written;
 
 pub use code::Code;
 pub use network::{Reach, network};
@@ -96,7 +100,9 @@ fn read(source: &str, deployable: Option<&str>, findings: &mut Findings) -> Opti
         block(Area::Deployable),
     ];
     let connections = connections::read(&mut reading, connections, &names);
-    let functions = targets::functions(&mut reading, functions);
+    let declared = functions;
+    let functions = targets::functions(&mut reading, declared, &names, &connections);
+    loops::check(reading.findings, declared, &connections, &functions);
     let webhooks = flow::webhooks(&mut reading, webhooks, &names, &connections);
     let events = events::read(&mut reading, events);
     let receiving = flow::receiving(&mut reading, receiving, &names, &connections, &events);

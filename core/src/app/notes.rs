@@ -12,6 +12,7 @@ pub(super) fn add(findings: &mut Findings, file: &Block, program: &Program) {
     let mut notes = Notes { findings, file, program };
     notes.connections();
     notes.functions();
+    notes.webhooks();
     notes.events();
     notes.deployables();
 }
@@ -50,9 +51,12 @@ impl Notes<'_> {
                 self.say(Code::NoteUnused, Area::Connection, name, message, help);
                 continue;
             }
+            if is_received && matches!(connection, Connection::LocalQueue { .. }) {
+                self.received_locally(name);
+            }
             let runs_it = |found: &Deployable| match connection {
                 Connection::CloudflareQueues { .. } => is_workers_receiver(found),
-                _ => found.target == Platform::Native,
+                _ => runs_queues(found),
             };
             if !program.deployables.is_empty() && !program.deployables.values().any(runs_it) {
                 let (wanted, help) = match connection {
@@ -60,11 +64,28 @@ impl Notes<'_> {
                         "Workers deployable with Trigger.subscribers",
                         "add `target: Target.workers` with Trigger.subscribers",
                     ),
-                    _ => ("native deployable", "add a deployable with `target: Target.native`"),
+                    _ => (NATIVE_RUNNER, NATIVE_RUNNER_HELP),
                 };
                 let message = format!("no deployable receives connection {quoted}: it needs a {wanted}");
                 self.say(Code::NoteUnreachable, Area::Connection, name, message, help);
             }
+        }
+    }
+
+    /// What is wrong with a message that is received is parked, so nothing counts its deliveries.
+    fn received_locally(&mut self, name: &str) {
+        let Some(What::Block(connections)) = self.file.entry(Area::Connection.key()).map(|entry| &entry.value.what)
+        else {
+            return;
+        };
+        let Some(What::Block(block)) = connections.entry(name).map(|entry| &entry.value.what) else { return };
+        if let Some(entry) = block.entry("max_receives") {
+            let message = format!(
+                "`max_receives` of connection {} does nothing: its messages are received, and what cannot be is parked \
+                 at once",
+                quote(name)
+            );
+            self.findings.note(Code::NoteUnused, entry.key_span, message, Some("remove it".to_owned()));
         }
     }
 
@@ -77,6 +98,30 @@ impl Notes<'_> {
                 let help = "name it in a local queue's `functions:`, or give it a `schedule:`";
                 self.say(Code::NoteUnused, Area::Function, name, message, help);
             }
+            if function.schedule.is_some()
+                && !program.deployables.is_empty()
+                && !program.deployables.values().any(runs_queues)
+            {
+                let message =
+                    format!("no deployable runs the schedule of function {}: it needs a {NATIVE_RUNNER}", quote(name));
+                self.say(Code::NoteUnreachable, Area::Function, name, message, NATIVE_RUNNER_HELP);
+            }
+        }
+    }
+
+    fn webhooks(&mut self) {
+        let program = self.program;
+        let answers = |found: &Deployable| found.target == Platform::Native && found.triggers.contains(&Trigger::Http);
+        if program.deployables.is_empty() || program.deployables.values().any(answers) {
+            return;
+        }
+        for name in program.webhooks.keys() {
+            let message = format!(
+                "no deployable answers webhook {}: it needs a native deployable with Trigger.http",
+                quote(name)
+            );
+            let help = "add a deployable with `target: Target.native` and Trigger.http";
+            self.say(Code::NoteUnreachable, Area::Webhook, name, message, help);
         }
     }
 
@@ -138,6 +183,15 @@ impl Notes<'_> {
             }
         }
     }
+}
+
+/// What runs local queues, pulled ones and schedules.
+const NATIVE_RUNNER: &str = "native deployable with Trigger.tick";
+const NATIVE_RUNNER_HELP: &str = "add a deployable with `target: Target.native` and Trigger.tick";
+
+fn runs_queues(deployable: &Deployable) -> bool {
+    let runs = |trigger: &Trigger| matches!(trigger, Trigger::Tick | Trigger::Subscribers);
+    deployable.target == Platform::Native && deployable.triggers.iter().any(runs)
 }
 
 fn functions_of(connection: &Connection) -> &[String] {

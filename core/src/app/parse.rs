@@ -191,7 +191,7 @@ impl<'a> Parser<'a> {
             return self.group(|parser| What::Call(parts, parser.items()));
         }
         match parts.as_slice() {
-            [word] if word == "true" || word == "false" => What::Bool,
+            [word] if word == "true" || word == "false" => What::Bool(word == "true"),
             _ => What::Name(parts),
         }
     }

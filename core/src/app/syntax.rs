@@ -37,8 +37,7 @@ pub(super) enum What {
     Int(i64),
     /// In milliseconds.
     Duration(u64),
-    /// `true` or `false`; no key takes one yet, so which it is does not matter.
-    Bool,
+    Bool(bool),
     /// `A.b` is `["A", "b"]`.
     Name(Vec<String>),
     /// A name and what is given to it.
@@ -58,7 +57,7 @@ impl Value {
             What::Text(_) => "a text",
             What::Int(_) => "a number",
             What::Duration(_) => "a duration",
-            What::Bool => "a truth value",
+            What::Bool(_) => "a truth value",
             What::Name(_) => "a name",
             What::Call(..) => "a call",
             What::Optional(_) => "an optional type",

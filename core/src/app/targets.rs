@@ -4,34 +4,44 @@ use std::collections::BTreeMap;
 
 use super::code::{Area, Code};
 use super::fields::{Fields, optional, required};
-use super::forms;
+use super::flow::LocalQueues;
 use super::names::Names;
 use super::problem::{closest, quote};
 use super::syntax::{Block, Entry, Value};
 use super::values::Reading;
-use crate::program::{Function, Setting, Subscriber, Target};
+use super::{forms, written};
+use crate::local;
+use crate::program::{Connection, Function, Setting, Subscriber, Target};
 
 const ADDRESS_RULE: &str = "write an address like `https://ledger.example.com/events`";
 
 /// Targets that a function or a subscriber does not take. Each is refused as a key.
-const MISPLACED: [&str; 2] = ["exec", "service"];
+const MISPLACED: [&str; 3] = ["exec", "service", "send"];
 
-pub(super) fn functions(reading: &mut Reading<'_>, block: &Block) -> BTreeMap<String, Function> {
+pub(super) fn functions(
+    reading: &mut Reading<'_>,
+    block: &Block,
+    names: &Names<'_>,
+    connections: &BTreeMap<String, Connection>,
+) -> BTreeMap<String, Function> {
+    let queues = LocalQueues::of(names, connections);
     let mut functions = BTreeMap::new();
+    let mut scheduled = Scheduled::default();
     for entry in &block.entries {
-        if let Some(function) = function(reading, entry) {
+        if let Some(function) = function(reading, entry, &queues) {
+            scheduled.check(reading, entry, &function);
             functions.insert(entry.key.clone(), function);
         }
     }
     functions
 }
 
-fn function(reading: &mut Reading<'_>, entry: &Entry) -> Option<Function> {
+fn function(reading: &mut Reading<'_>, entry: &Entry, queues: &LocalQueues<'_>) -> Option<Function> {
     let fields = Fields::of(reading, Area::Function, entry, "{ call: \"http://127.0.0.1:3000/…\" }")?;
-    let known = [optional("call"), optional("exec"), optional("run"), optional("schedule")];
+    let known = ["call", "exec", "run", "send", "schedule", "body"].map(optional);
     let refused = [("service", "a function runs natively, where there are no service bindings: use `call:`")];
     fields.check(reading, &known, &refused);
-    let target = target(reading, fields, &["call", "exec", "run"]);
+    let target = target(reading, fields, &["call", "exec", "run", "send"], Some(queues));
     let schedule = match fields.entry("schedule") {
         Some(entry) => {
             let rule = "its fields are minute, hour, day of the month, month and day of the week: \"0 * * * *\"";
@@ -40,7 +50,49 @@ fn function(reading: &mut Reading<'_>, entry: &Entry) -> Option<Function> {
         }
         None => None,
     };
-    Some(Function { target: target?, schedule, body: None })
+    let body = match fields.entry("body") {
+        Some(entry) => Some(written::body(reading, fields.key("body"), &entry.value)?),
+        None => None,
+    };
+    let target = target?;
+    if let Some(entry) = fields.entry("body").filter(|_| schedule.is_none() && !matches!(target, Target::Send(_))) {
+        let message = format!("nothing sends the `body:` of function {}", quote(fields.name));
+        let help = "remove it, since the function is called with each message's own body; or give it a `schedule:`";
+        reading.findings.problem(Code::FunctionKeyInvalid, entry.key_span, message).help(help);
+    }
+    Some(Function { target, schedule, body })
+}
+
+/// Schedules whose messages go to a queue of their own, by the queue.
+#[derive(Default)]
+struct Scheduled<'a>(BTreeMap<String, &'a Entry>);
+
+impl<'a> Scheduled<'a> {
+    /// Sees to it that the queue has a name, and that no other schedule has the same.
+    fn check(&mut self, reading: &mut Reading<'_>, entry: &'a Entry, function: &Function) {
+        if function.schedule.is_none() || matches!(function.target, Target::Send(_)) {
+            return;
+        }
+        let queue = local::queue_of_schedule(&entry.key);
+        let name = quote(&entry.key);
+        if queue.len() > local::QUEUE_NAME_LEN_MAX || queue.ends_with('-') {
+            let message = format!("the messages of the schedule of {name} would go to queue {}", quote(&queue));
+            let most = local::QUEUE_NAME_LEN_MAX - local::SCHEDULE_PREFIX.len();
+            let help = format!(
+                "that is no queue's name: give the function a name of at most {most} characters that ends with a \
+                 letter or digit"
+            );
+            reading.findings.problem(Code::FunctionValueInvalid, entry.key_span, message).help(help);
+        } else if let Some(other) = self.0.get(&queue) {
+            let message =
+                format!("the schedules of {} and {name} would both send to queue {}", quote(&other.key), quote(&queue));
+            let help = "a queue's name has no capitals and no underscores: give one of them another name";
+            let said = reading.findings.problem(Code::FunctionValueInvalid, entry.key_span, message);
+            said.help(help).related(other.key_span, "the first is here");
+        } else {
+            self.0.insert(queue, entry);
+        }
+    }
 }
 
 pub(super) fn subscribers(reading: &mut Reading<'_>, block: &Block, names: &Names<'_>) -> BTreeMap<String, Subscriber> {
@@ -59,6 +111,7 @@ fn subscriber(reading: &mut Reading<'_>, entry: &Entry, names: &Names<'_>) -> Op
     let known = [required("on", an_event), optional("call"), optional("service"), optional("run"), optional("secret")];
     let refused = [
         ("exec", "only a function runs a program; a subscriber is reached by `call:`, `service:` or `run:`"),
+        ("send", "only a function sends to a queue; a subscriber is reached by `call:`, `service:` or `run:`"),
         ("schedule", "only a function has a schedule; a subscriber is called when its event happens"),
         ("event", "the event is named by `on:`"),
     ];
@@ -72,7 +125,7 @@ fn subscriber(reading: &mut Reading<'_>, entry: &Entry, names: &Names<'_>) -> Op
         }
         Some(name.text.to_owned())
     });
-    let target = target(reading, fields, &["call", "service", "run"]);
+    let target = target(reading, fields, &["call", "service", "run"], None);
     let secret = secret(reading, fields);
     Some(Subscriber { on: on?, target: target?, secret: secret? })
 }
@@ -91,7 +144,12 @@ fn secret(reading: &mut Reading<'_>, fields: Fields<'_>) -> Option<Option<Settin
 }
 
 /// Exactly one of the ways to be reached.
-fn target(reading: &mut Reading<'_>, fields: Fields<'_>, ways: &[&'static str]) -> Option<Target> {
+fn target(
+    reading: &mut Reading<'_>,
+    fields: Fields<'_>,
+    ways: &[&'static str],
+    queues: Option<&LocalQueues<'_>>,
+) -> Option<Target> {
     let mut written = ways.iter().filter_map(|way| Some((*way, fields.entry(way)?)));
     let Some((way, entry)) = written.next() else {
         let meant = |entry: &Entry| {
@@ -118,6 +176,9 @@ fn target(reading: &mut Reading<'_>, fields: Fields<'_>, ways: &[&'static str]) 
         "call" => call(reading, fields, &entry.value),
         "service" => service(reading, fields, &entry.value),
         "exec" => exec(reading, fields, &entry.value),
+        "send" => queues.and_then(|queues| {
+            queues.named(reading, fields.key("send"), &entry.value, "a function sends to").map(Target::Send)
+        }),
         _ => reading
             .name(fields.key("run"), &entry.value, "a linked function")
             .map(|name| Target::Run(name.text.to_owned())),
@@ -130,6 +191,7 @@ fn example(way: &str) -> &'static str {
         "call" => "`call: \"https://ledger.example.com/events\"`",
         "service" => "`service: \"reorder-worker\"`",
         "exec" => "`exec: [\"./pay.sh\"]`",
+        "send" => "`send: \"jobs\"`",
         _ => "`run: audit`",
     }
 }

@@ -12,9 +12,6 @@ use crate::program::{Connection, Function, Program, Target};
 pub const GRACE_MS: u32 = 10_000;
 /// How long the messages of a declared queue and its dead letters are kept, in seconds: as long as they may be.
 pub const RETENTION_S: u32 = limits::RETENTION_S.1;
-/// The `max_receives` and the visibility of a schedule's own queue: a declared queue's defaults.
-const MAX_RECEIVES: u32 = 3;
-const VISIBILITY_MS: u32 = 30_000;
 
 /// A queue of the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +64,8 @@ impl Declared {
         (local::dead_letters_of(&self.queue), Settings { retention_s: RETENTION_S, ..Settings::default() })
     }
 
-    fn new(queue: &str, max_retries: u32, visibility_ms: u32, concurrency: u32, consumer: Consumer) -> Self {
+    fn new(queue: &str, max_retries: u32, visibility_ms: u64, concurrency: u32, consumer: Consumer) -> Self {
+        let visibility_ms = u32::try_from(visibility_ms).unwrap_or(VISIBILITY_MAX_MS).min(VISIBILITY_MAX_MS);
         let settings = Settings {
             retention_s: RETENTION_S,
             consumer: ConsumerSettings {
@@ -100,7 +98,6 @@ impl Triggers {
             else {
                 return None;
             };
-            let visibility_ms = u32::try_from(*visibility_ms).unwrap_or(VISIBILITY_MAX_MS).min(VISIBILITY_MAX_MS);
             let (retries, consumer) = if program.receiving.contains_key(name) {
                 // Such a message is retried only because the store is away, and whatever is wrong with it is parked.
                 // As many retries as there may be, on the schedule that grows to an hour, outlast four days of that.
@@ -110,7 +107,7 @@ impl Triggers {
             } else {
                 (max_receives.saturating_sub(1), Consumer::Functions(functions.clone()))
             };
-            Some(Declared::new(queue, retries, visibility_ms, *concurrency, consumer))
+            Some(Declared::new(queue, retries, *visibility_ms, *concurrency, consumer))
         });
         let scheduled = program
             .functions
@@ -118,7 +115,7 @@ impl Triggers {
             .filter(|(_, function)| function.schedule.is_some() && !matches!(function.target, Target::Send(_)));
         let scheduled = scheduled.map(|(name, _)| {
             let consumer = Consumer::Functions(vec![name.clone()]);
-            Declared::new(&local::queue_of_schedule(name), MAX_RECEIVES - 1, VISIBILITY_MS, 1, consumer)
+            Declared::new(&local::queue_of_schedule(name), local::MAX_RECEIVES - 1, local::VISIBILITY_MS, 1, consumer)
         });
         let queues = declared.chain(scheduled).map(|declared| (declared.queue.clone(), declared)).collect();
         Self { queues, functions: program.functions.clone() }

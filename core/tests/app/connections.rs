@@ -179,7 +179,7 @@ fn a_queue_has_one_connection() {
 }
 
 #[test]
-fn local_and_pulled_queues_have_one_connection_too_and_are_other_queues() {
+fn a_queue_that_is_local_or_pulled_has_one_connection_too() {
     let source = r#"connections: {
   a: { driver: Driver.cloudflare_queues, queue: "jobs", dead_letter_queue: "dead" }
   b: { driver: Driver.local_queue, queue: "jobs" }
@@ -194,11 +194,13 @@ subscribers: { s: { on: E, run: f } }
     check_in_app(
         source,
         expect![[r#"
-        5:43-49 connection.value_invalid: `jobs` is already connection `b`'s queue
-            no two connections name one queue: use `b` or name another queue for `c`
-        7:69-103 connection.value_invalid: `5E1B9969EB974D8C99C48D19DF104C7A` is already connection `d`'s queue
-            no two connections name one queue: use `d` or name another queue for `e`
-    "#]],
+            4:43-49 connection.value_invalid: `jobs` is already connection `a`'s queue
+                no two connections name one queue: use `a` or name another queue for `b`
+            5:43-49 connection.value_invalid: `jobs` is already connection `a`'s queue
+                no two connections name one queue: use `a` or name another queue for `c`
+            7:69-103 connection.value_invalid: `5E1B9969EB974D8C99C48D19DF104C7A` is already connection `d`'s queue
+                no two connections name one queue: use `d` or name another queue for `e`
+        "#]],
     );
 }
 
@@ -352,8 +354,8 @@ functions: { pay: { run: pay } }
     check_in_app(
         source,
         expect![[r#"
-            3:44-45 connection.value_invalid: `Jobs` is no queue name: the capital letter `J` at place 1 is not allowed
-                write `"jobs"`; a queue's name is 1 to 63 lowercase letters, digits and dashes, with a letter or digit at both ends
+            3:44-45 connection.value_invalid: `Jobs` is no local queue's name: the capital letter `J` at place 1 is not allowed
+                write `"jobs"`; a local queue's name is 1 to 58 lowercase letters, digits and dashes, with a letter or digit at both ends, and does not start with `schedule-`
             3:68-71 connection.name_unknown: there is no function `pai`
                 did you mean `pay`?
             3:73-76 connection.value_invalid: function `pay` is named twice, and it gets every message once

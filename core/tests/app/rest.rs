@@ -222,8 +222,8 @@ fn a_function_is_called_run_or_executed() {
     check_in_app(
         source,
         expect![[r#"
-            3:3-4 function.key_missing: function `a` has no target, one of `call:`, `exec:`, `run:`
-                add one line to it: `call: "https://ledger.example.com/events"` or `exec: ["./pay.sh"]` or `run: audit`
+            3:3-4 function.key_missing: function `a` has no target, one of `call:`, `exec:`, `run:`, `send:`
+                add one line to it: `call: "https://ledger.example.com/events"` or `exec: ["./pay.sh"]` or `run: audit` or `send: "jobs"`
             4:8-15 function.key_invalid: function `b` takes no `service`
                 a function runs natively, where there are no service bindings: use `call:`
             5:14-16 function.value_invalid: `exec` names no program
@@ -237,7 +237,7 @@ fn a_function_is_called_run_or_executed() {
             9:26-35 function.value_invalid: `@hourly` is no schedule: a schedule has five fields, and this has 1
                 its fields are minute, hour, day of the month, month and day of the week: "0 * * * *"
             10:50-55 function.key_invalid: function `h` takes no `color`
-                it takes call, exec, run, schedule
+                it takes call, exec, run, send, schedule, body
             11:37-40 function.key_invalid: function `i` has `call:` and `run:`
                 keep one of them; for both, write a second function
         "#]],
@@ -398,23 +398,25 @@ deployables: { edge: { target: Target.workers, triggers: [Trigger.http] } }
     check_in_app(
         source,
         expect![[r#"
-        3:3-8 note.unused: nothing receives connection `stock`: every message is retried until it is a dead letter
-            name it in `receiving:` with the event that its messages become
-        4:3-9 note.unused: nothing receives connection `pulled`: it is not read
-            name it in `receiving:` with the event that its messages become
-        5:3-7 note.unused: nothing receives connection `jobs`: it keeps its messages
-            name it in `receiving:` with the event that its messages become
-        6:3-9 note.unreachable: no deployable receives connection `orders`: it needs a Workers deployable with Trigger.subscribers
-            add `target: Target.workers` with Trigger.subscribers
-        8:14-18 note.unused: nothing calls function `idle`
-            name it in a local queue's `functions:`, or give it a `schedule:`
-        9:11-17 note.unused: nothing uses event `Unused`
-            name it in `receiving:`, or remove it
-        9:25-31 note.unused: event `Unmade` never happens: no connection becomes it
-            name it in `receiving:`
-        9:39-46 note.unused: event `Unheard` has no subscriber: it is kept and goes nowhere
-            add one under `subscribers:`
-    "#]],
+            3:3-8 note.unused: nothing receives connection `stock`: every message is retried until it is a dead letter
+                name it in `receiving:` with the event that its messages become
+            4:3-9 note.unused: nothing receives connection `pulled`: it is not read
+                name it in `receiving:` with the event that its messages become
+            5:3-7 note.unused: nothing receives connection `jobs`: it keeps its messages
+                name it in `receiving:` with the event that its messages become
+            6:3-9 note.unreachable: no deployable receives connection `orders`: it needs a Workers deployable with Trigger.subscribers
+                add `target: Target.workers` with Trigger.subscribers
+            8:14-18 note.unused: nothing calls function `idle`
+                name it in a local queue's `functions:`, or give it a `schedule:`
+            8:32-37 note.unreachable: no deployable runs the schedule of function `timed`: it needs a native deployable with Trigger.tick
+                add a deployable with `target: Target.native` and Trigger.tick
+            9:11-17 note.unused: nothing uses event `Unused`
+                name it in `receiving:`, or remove it
+            9:25-31 note.unused: event `Unmade` never happens: no connection becomes it
+                name it in `receiving:`
+            9:39-46 note.unused: event `Unheard` has no subscriber: it is kept and goes nowhere
+                add one under `subscribers:`
+        "#]],
     );
 }
 

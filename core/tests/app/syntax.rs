@@ -188,8 +188,8 @@ functions: { f: { run: f } }
         expect![[r#"
             3:6-7 syntax.unclosed: this `{` is never closed
                 write `}` where it ends
-            9:13-14 connection.value_invalid: `B` is no queue name: the capital letter `B` at place 1 is not allowed
-                write `"b"`; a queue's name is 1 to 63 lowercase letters, digits and dashes, with a letter or digit at both ends
+            9:13-14 connection.value_invalid: `B` is no local queue's name: the capital letter `B` at place 1 is not allowed
+                write `"b"`; a local queue's name is 1 to 58 lowercase letters, digits and dashes, with a letter or digit at both ends, and does not start with `schedule-`
         "#]],
     );
     check_in_app(
