@@ -36,15 +36,3 @@ pub fn dead_letters_of(queue: &str) -> String {
 pub fn queue_of_schedule(function: &str) -> String {
     format!("{SCHEDULE_PREFIX}{}", function.to_ascii_lowercase().replace('_', "-"))
 }
-
-/// The trigger that links a queue to its functions.
-#[must_use]
-pub fn queue_trigger(queue: &str) -> String {
-    format!("queue:{queue}")
-}
-
-/// The trigger that is a function's schedule.
-#[must_use]
-pub fn schedule_trigger(function: &str) -> String {
-    format!("schedule:{function}")
-}

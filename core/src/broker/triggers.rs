@@ -25,6 +25,9 @@ const LAST: &str = "SELECT last_occurrence FROM jadpo_triggers WHERE name = ?1";
 const OCCURRED: &str = "INSERT INTO jadpo_triggers (name, last_occurrence) VALUES (?1, ?2) \
     ON CONFLICT (name) DO UPDATE SET last_occurrence = excluded.last_occurrence";
 
+const PASSED: &str = "INSERT INTO jadpo_triggers (name, last_occurrence) VALUES (?1, ?2) \
+    ON CONFLICT (name) DO UPDATE SET last_occurrence = max(coalesce(last_occurrence, ?2), ?2)";
+
 /// The name of a queue's trigger: `queue:NAME`.
 #[must_use]
 pub fn queue_trigger(queue: &str) -> String {
@@ -161,6 +164,18 @@ impl Broker {
         let id = self.send_one(sql, moment, queue, message)?;
         sql.run(OCCURRED, &[trigger.as_str().into(), occurrence_ms.into()])?;
         Ok(Some(id))
+    }
+
+    /// Records that a schedule is followed up to a time and that nothing was sent for it: it begins, or its trigger is
+    /// disabled. A later time that is recorded stays.
+    ///
+    /// # Errors
+    /// [`BrokerError::TooLong`] for a name that no schedule has; [`BrokerError::Store`].
+    pub fn pass(&mut self, sql: &mut dyn Sql, schedule: &str, until_ms: i64) -> Result<(), BrokerError> {
+        let trigger = schedule_trigger(schedule);
+        check_trigger(&trigger)?;
+        sql.run(PASSED, &[trigger.as_str().into(), until_ms.into()])?;
+        Ok(())
     }
 }
 

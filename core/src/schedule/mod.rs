@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::broker::{Content, NewMessage};
+use crate::broker::{Content, NewMessage, TriggerState, schedule_trigger};
 use crate::cron::Cron;
 use crate::inbound::rfc3339;
 use crate::local;
@@ -28,22 +28,14 @@ struct Schedule {
     function: Function,
 }
 
-/// What the store knows of a schedule's past.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Past {
-    /// Whether its trigger is enabled.
-    pub enabled: bool,
-    /// Its last occurrence that was run or passed over, in milliseconds since 1970; `None` for a schedule that the
-    /// store has not seen.
-    pub last_ms: Option<i64>,
-}
-
 /// What a tick does about schedules.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Due {
-    /// These happen now: each is recorded and its message sent in one transaction.
+    /// These happen now: each is recorded and its message sent in one transaction, by
+    /// [`occur`](crate::broker::Broker::occur).
     pub occurrences: Vec<Occurrence>,
-    /// These are recorded and nothing is sent: a schedule begins, or is disabled. Schedule and time.
+    /// These are recorded and nothing is sent, by [`pass`](crate::broker::Broker::pass): a schedule begins, or is
+    /// disabled. Schedule and time.
     pub passed: Vec<(String, i64)>,
 }
 
@@ -78,13 +70,14 @@ impl Schedules {
         self.schedules.keys().map(String::as_str)
     }
 
-    /// What is due. `past` tells what the store knows of a schedule, by its function's name.
+    /// What is due now, in milliseconds since 1970. `states` is what the store knows of triggers, by their names.
     #[must_use]
-    pub fn due(&self, past: impl Fn(&str) -> Past, now_ms: i64) -> Due {
+    pub fn due(&self, states: &BTreeMap<String, TriggerState>, now_ms: i64) -> Due {
         let mut due = Due::default();
         for (name, schedule) in &self.schedules {
-            let Past { enabled, last_ms } = past(name);
-            let Some(last_ms) = last_ms else {
+            let state = states.get(&schedule_trigger(name));
+            let enabled = state.is_none_or(|state| state.enabled);
+            let Some(last_ms) = state.and_then(|state| state.last_occurrence_ms) else {
                 // What was to be before anybody knew of the schedule is not missed.
                 due.passed.push((name.clone(), now_ms));
                 continue;

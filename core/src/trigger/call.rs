@@ -88,8 +88,8 @@ pub(crate) fn written_body(written: Written) -> (Content, Vec<u8>) {
 }
 
 /// The functions that have succeeded, one a line.
-pub(super) fn done(_message: &Message) -> Vec<&str> {
-    Vec::new()
+pub(super) fn done(message: &Message) -> Vec<&str> {
+    message.progress.as_deref().map(|progress| progress.lines().collect()).unwrap_or_default()
 }
 
 /// The address with the query behind it.

@@ -51,6 +51,15 @@ impl Broker {
             .await
     }
 
+    /// Records that a schedule is followed up to a time and that nothing was sent for it.
+    ///
+    /// # Errors
+    /// As [`pass`](jadpo_core::broker::Broker::pass).
+    pub async fn pass(&self, schedule: &str, until_ms: i64) -> Result<(), BrokerError> {
+        let schedule = schedule.to_owned();
+        self.store.broker(move |broker, sql, _| broker.pass(sql, &schedule, until_ms)).await
+    }
+
     /// A webhook's token, made when it is first asked for.
     ///
     /// # Errors
