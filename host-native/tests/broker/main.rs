@@ -11,6 +11,10 @@ mod handle;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
+mod looking;
+#[cfg(test)]
+mod once;
+#[cfg(test)]
 mod queues;
 #[cfg(test)]
 mod redriving;
@@ -24,3 +28,5 @@ mod support;
 mod taking;
 #[cfg(test)]
 mod time;
+#[cfg(test)]
+mod triggers;
