@@ -1,15 +1,30 @@
-//! The log: one JSON object a line on standard error, the time first.
+//! The log on standard error: one JSON object a line, the time first; or lines for a person who watches.
 
-use std::io::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use jadpo_core::host::LogEntry;
+use jadpo_core::host::{Level, LogEntry};
+use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::host::now_ms;
 
+/// Whether the lines are for a person. The log is the process's, and so is this.
+static FOR_PEOPLE: AtomicBool = AtomicBool::new(false);
+
+/// From now on lines are written for a person who watches, in colours where a terminal takes them.
+pub fn for_people() {
+    FOR_PEOPLE.store(true, Ordering::Relaxed);
+}
+
 /// Writes a line. A log that cannot be written is no reason to stop.
 pub fn write(entry: &LogEntry) {
+    if FOR_PEOPLE.load(Ordering::Relaxed) {
+        let _ = anstream::stderr().lock().write_all(line_for_people(entry, now_ms()).as_bytes());
+        return;
+    }
     let rest = entry.to_json();
     let rest = rest.strip_prefix('{').unwrap_or(&rest);
     let line = format!("{{\"time\":\"{}\",{rest}\n", rfc3339(now_ms()));
@@ -23,4 +38,61 @@ pub fn rfc3339(at_ms: i64) -> String {
         .ok()
         .and_then(|at| at.format(&Rfc3339).ok())
         .unwrap_or_else(|| format!("{at_ms} ms"))
+}
+
+/// The time of day in UTC, what happened, and its fields: the common ones without their names, the rest with them.
+fn line_for_people(entry: &LogEntry, at_ms: i64) -> String {
+    let at = OffsetDateTime::from_unix_timestamp(at_ms.div_euclid(1_000)).unwrap_or(OffsetDateTime::UNIX_EPOCH);
+    let mut line = format!("{DIM}{:02}:{:02}:{:02}{RESET} ", at.hour(), at.minute(), at.second());
+    let colour = match entry.level {
+        Level::Info => "",
+        Level::Warn => YELLOW,
+        Level::Error => RED,
+    };
+    let _ = write!(line, "{colour}{}{RESET}", entry.event);
+    for (name, value) in &entry.fields {
+        let text = match value {
+            Value::Null => continue,
+            Value::String(text) => one_line(text),
+            other => other.to_string(),
+        };
+        let _ = match *name {
+            "queue" | "function" | "message" | "outcome" | "url" => write!(line, "  {text}"),
+            "ms" => write!(line, "  {text} ms"),
+            "error" | "why" => write!(line, "  {colour}{text}{RESET}"),
+            _ => write!(line, "  {DIM}{name}{RESET} {text}"),
+        };
+    }
+    line.push('\n');
+    line
+}
+
+/// What others said, without the control characters that would move a terminal's cursor.
+fn one_line(text: &str) -> String {
+    text.trim_end().chars().map(|one| if one.is_control() { ' ' } else { one }).collect()
+}
+
+const DIM: &str = "\u{1b}[2m";
+const YELLOW: &str = "\u{1b}[33m";
+const RED: &str = "\u{1b}[1;31m";
+const RESET: &str = "\u{1b}[0m";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_for_people_says_when_what_and_how_long_and_keeps_to_its_line() {
+        let fields = vec![
+            ("queue", "jobs".into()),
+            ("function", "pay".into()),
+            ("attempt", 2.into()),
+            ("ms", 12.into()),
+            ("status", Value::Null),
+            ("error", "boom\n\u{1b}[2Jgone\n".into()),
+        ];
+        let line = line_for_people(&LogEntry { level: Level::Warn, event: "function.failed", fields }, 3_723_000);
+        let plain = anstream::adapter::strip_str(&line).to_string();
+        assert_eq!(plain, "01:02:03 function.failed  jobs  pay  attempt 2  12 ms  boom  [2Jgone\n");
+    }
 }

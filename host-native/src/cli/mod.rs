@@ -3,9 +3,11 @@
 mod build;
 mod check;
 mod deliveries;
+mod dev;
 mod diagnostics;
 mod load;
 mod output;
+mod running;
 mod serve;
 
 use std::process::ExitCode;
@@ -30,7 +32,9 @@ enum Command {
     Check(check::Args),
     /// Write a folder for each deployable, ready to be deployed
     Build(build::Args),
-    /// Run a native deployable: the tick, and the operator's endpoint
+    /// Run everything that is declared on this machine: queues, functions, webhooks, schedules
+    Dev(dev::Args),
+    /// Run a native deployable: its queues, webhooks and schedules, the tick, and the operator's endpoint
     Serve(serve::Args),
     /// List, show and retry what is parked or has failed
     Deliveries(deliveries::Args),
@@ -42,6 +46,7 @@ pub fn main(linked: Linked) -> ExitCode {
     let exit = match Cli::parse().command {
         Command::Check(args) => check::run(&args),
         Command::Build(args) => build::run(&args),
+        Command::Dev(args) => dev::run(&args, &linked),
         Command::Serve(args) => serve::run(&args, &linked),
         Command::Deliveries(args) => deliveries::run(&args),
     };

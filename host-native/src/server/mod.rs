@@ -1,34 +1,57 @@
-//! The server: HTTP and the tick, until it is told to stop.
+//! The server: HTTP, the drain of its queues, schedules, redrives and the tick, until it is told to stop.
+//!
+//! Nothing is decided here about queues: the core says what a request means, what becomes of a message and when
+//! something is due.
 
 mod answer;
+mod body;
+mod declare;
+mod drain;
+mod guard;
+mod health;
+mod immediate;
+mod inbound;
+mod listen;
+mod look;
+mod places;
+mod queues;
+mod recent;
+mod redrives;
+mod reply;
+mod report;
+mod route;
+mod schedules;
 mod ticks;
+mod webhooks;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use jadpo_core::broker::limits::PRODUCERS_MAX;
 use jadpo_core::host::{Host, Level, LogEntry};
+use jadpo_core::schedule::Schedules;
 use jadpo_core::start::App;
-use serde_json::json;
+use jadpo_core::trigger::Triggers;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
+use crate::broker::Broker;
+use crate::functions::Functions;
 use crate::host::NativeHost;
 
-/// Connections served at a time. What comes on top waits to be accepted.
-const CONNECTIONS_MAX: usize = 1024;
-/// How long a connection may take to send a request's head, the first as any later one.
-const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
-/// Most bytes of a request's head.
-const HEAD_BYTES_MAX: usize = 32 * 1024;
-/// How long requests that run may go on once the server is told to stop.
-const GRACE: Duration = Duration::from_secs(10);
-/// How long to wait after the system refused a connection, which it does when it is out of file descriptors.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+pub use declare::declare;
+pub use drain::Pace;
+pub use guard::{Access, ENQUEUE_TOKEN};
+pub use report::{Concern, Handler, Report, report};
+
+use health::Readiness;
+use places::Places;
+use recent::Recent;
+
+/// Runs of deliveries of just received events, side by side.
+const DELIVERING_MAX: usize = 4;
 
 /// What a server does.
 #[derive(Debug)]
@@ -37,83 +60,134 @@ pub struct Server {
     pub host: NativeHost,
     /// The app.
     pub app: App,
+    /// Its queues.
+    pub broker: Broker,
+    /// What calls its functions.
+    pub functions: Functions,
+    /// Which queue's messages go to which functions.
+    pub triggers: Triggers,
     /// Where HTTP is answered, if it is.
     pub listener: Option<TcpListener>,
+    /// How it behaves.
+    pub options: Options,
+}
+
+/// How a server behaves.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Whom it lets in.
+    pub access: Access,
+    /// When messages are delivered; `None` if none are, nor schedules run.
+    pub pace: Option<Pace>,
+    /// Whether a POST runs its queue's functions before it is answered.
+    pub immediate: bool,
     /// How often the tick runs, if it does.
     pub tick_every: Option<Duration>,
+    /// How long calls that run may go on once the server is told to stop.
+    pub grace: Duration,
+    /// Whether a queue is made when something is sent to it that was not declared.
+    pub creates_queues: bool,
+    /// Whether each call of a function is logged, and not only failed ones.
+    pub tells_every_call: bool,
+}
+
+/// What everything that runs here shares.
+#[derive(Debug)]
+struct State {
+    host: NativeHost,
+    app: App,
+    broker: Broker,
+    functions: Functions,
+    triggers: Triggers,
+    options: Options,
+    recent: Recent,
+    readiness: Readiness,
+    /// Who sends to which queue.
+    senders: Places,
+    /// Whose message is handled inline.
+    inline: Places,
+    delivering: Arc<Semaphore>,
+    stopping: watch::Receiver<bool>,
+}
+
+type Shared = Arc<State>;
+
+impl State {
+    fn log(&self, level: Level, event: &'static str, fields: Vec<(&'static str, Value)>) {
+        self.host.log(LogEntry { level, event, fields });
+    }
 }
 
 impl Server {
-    /// Runs until `stop` says so, then lets what runs end in an orderly way.
+    /// Runs until `stop` says so. Then nothing more is taken, what runs may end, and HTTP is answered until it has.
     pub async fn run(self, stop: impl Future<Output = &'static str>) {
-        let Self { host, app, listener, tick_every } = self;
-        let shared = Arc::new((host, app));
-        let (stopping, stopped) = watch::channel(false);
+        let Self { host, app, broker, functions, triggers, listener, options } = self;
+        let (stopping_sender, stopping) = watch::channel(false);
+        let (closing, closed) = watch::channel(false);
         let at = listener.as_ref().and_then(|listener| listener.local_addr().ok());
-        log(&shared.0, Level::Info, "server.started", started(&shared.1, at, tick_every));
-        let ticks = tick_every.map(|every| tokio::spawn(ticks::run(shared.clone(), every, stopped.clone())));
-        let http = listener.map(|listener| tokio::spawn(serve(listener, shared.clone(), stopped)));
+        let shared = Arc::new(State {
+            host,
+            app,
+            broker,
+            functions,
+            triggers,
+            options,
+            recent: Recent::default(),
+            readiness: Readiness::default(),
+            senders: Places::new(PRODUCERS_MAX),
+            inline: Places::new(immediate::RUNS_MAX),
+            delivering: Arc::new(Semaphore::new(DELIVERING_MAX)),
+            stopping: stopping.clone(),
+        });
+        shared.log(Level::Info, "server.started", started(&shared, at));
+        let work = begin(&shared, &stopping);
+        let http = listener.map(|listener| tokio::spawn(listen::run(listener, shared.clone(), closed)));
         let why = stop.await;
-        log(&shared.0, Level::Info, "server.stopping", vec![("signal", why.into())]);
-        // Both only end early by a panic, which has said why on standard error.
-        let _ = stopping.send(true);
-        for task in [ticks, http].into_iter().flatten() {
+        shared.log(Level::Info, "server.stopping", vec![("signal", why.into())]);
+        let _ = stopping_sender.send(true);
+        // A task ends early only by a panic, which has said why on standard error.
+        for task in work {
             let _ = task.await;
         }
-        log(&shared.0, Level::Info, "server.stopped", vec![]);
+        let _ = closing.send(true);
+        if let Some(http) = http {
+            let _ = http.await;
+        }
+        shared.log(Level::Info, "server.stopped", vec![]);
     }
 }
 
-fn started(app: &App, at: Option<SocketAddr>, every: Option<Duration>) -> Vec<(&'static str, serde_json::Value)> {
+/// Begins what runs beside HTTP.
+fn begin(shared: &Shared, stopping: &watch::Receiver<bool>) -> Vec<tokio::task::JoinHandle<()>> {
+    let mut work = vec![tokio::spawn(until_stopped(shared.clone(), stopping.clone()))];
+    if let Some(pace) = shared.options.pace {
+        let lanes = drain::lanes(&shared.triggers);
+        work.push(tokio::spawn(drain::run(shared.clone(), lanes, pace, stopping.clone())));
+        work.push(tokio::spawn(redrives::run(shared.clone(), stopping.clone())));
+        let schedules = Schedules::of(&shared.app.program);
+        if schedules.names().next().is_some() {
+            work.push(tokio::spawn(schedules::run(shared.clone(), schedules, stopping.clone())));
+        }
+    }
+    if let Some(every) = shared.options.tick_every {
+        work.push(tokio::spawn(ticks::run(shared.clone(), every, stopping.clone())));
+    }
+    work
+}
+
+/// Does to the queues what time does to them.
+async fn until_stopped(shared: Shared, mut stopping: watch::Receiver<bool>) {
+    tokio::select! {
+        () = shared.broker.keep_swept() => {}
+        _ = stopping.wait_for(|stopping| *stopping) => {}
+    }
+}
+
+fn started(shared: &State, at: Option<SocketAddr>) -> Vec<(&'static str, Value)> {
     vec![
-        ("app", app.program.app.as_str().into()),
-        ("url", at.map_or(serde_json::Value::Null, |at| format!("http://{at}").into())),
-        ("tick_s", json!(every.map(|every| every.as_secs()))),
+        ("app", shared.app.program.app.as_str().into()),
+        ("url", at.map_or(Value::Null, |at| format!("http://{at}").into())),
+        ("tick_s", json!(shared.options.tick_every.map(|every| every.as_secs_f32()))),
         ("process", std::process::id().into()),
     ]
-}
-
-type Shared = Arc<(NativeHost, App)>;
-
-async fn serve(listener: TcpListener, shared: Shared, mut stopped: watch::Receiver<bool>) {
-    let graceful = GracefulShutdown::new();
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    loop {
-        let accepted = async {
-            // Never closed, so there is always a permit to come.
-            let place = places.clone().acquire_owned().await.ok();
-            (place, listener.accept().await)
-        };
-        let (place, accepted) = tokio::select! {
-            accepted = accepted => accepted,
-            _ = stopped.changed() => break,
-        };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
-            Err(error) => {
-                log(&shared.0, Level::Warn, "http.refused", vec![("error", error.to_string().into())]);
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-                continue;
-            }
-        };
-        let shared = shared.clone();
-        let service = service_fn(move |request| answer::answer(shared.clone(), request));
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_TIME_MAX)
-            .max_buf_size(HEAD_BYTES_MAX)
-            .serve_connection(TokioIo::new(stream), service);
-        let connection = graceful.watch(connection);
-        tokio::spawn(async move {
-            // A client that breaks off is no event of ours.
-            let _ = connection.await;
-            drop(place);
-        });
-    }
-    drop(listener);
-    let _ = tokio::time::timeout(GRACE, graceful.shutdown()).await;
-}
-
-fn log(host: &NativeHost, level: Level, event: &'static str, fields: Vec<(&'static str, serde_json::Value)>) {
-    host.log(LogEntry { level, event, fields });
 }

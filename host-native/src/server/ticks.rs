@@ -6,7 +6,7 @@ use jadpo_core::host::Level;
 use jadpo_core::tick::{Ticked, tick};
 use tokio::sync::watch;
 
-use super::{Shared, log};
+use super::Shared;
 use crate::host::now_ms;
 
 /// How long one tick may take, in milliseconds: a stop waits for it. What it has no time for is the next one's.
@@ -16,12 +16,11 @@ const PAUSE_MIN: Duration = Duration::from_millis(50);
 
 /// Runs until told to stop; a tick that runs then is left to end.
 pub(super) async fn run(shared: Shared, every: Duration, mut stopped: watch::Receiver<bool>) {
-    let (host, app) = &*shared;
     while !*stopped.borrow() {
-        let ticked = tick(host, app, now_ms() + TICK_TIME_MAX_MS).await;
+        let ticked = tick(&shared.host, &shared.app, now_ms() + TICK_TIME_MAX_MS).await;
         let done = fields(&ticked);
         if done.iter().any(|(_, count)| *count != 0) {
-            log(host, Level::Info, "tick.done", done);
+            shared.log(Level::Info, "tick.done", done);
         }
         let pause = if ticked.delivered.more_due { PAUSE_MIN } else { every };
         tokio::select! {

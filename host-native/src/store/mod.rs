@@ -14,7 +14,7 @@ use jadpo_core::store::{Rows, Statement, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub use lock::StoreLock;
-pub use open::OpenError;
+pub use open::{Durability, OpenError};
 pub(crate) use work::Operation;
 use work::{BatchWork, BrokerWork, Job};
 
@@ -42,10 +42,18 @@ impl OpenStore {
     /// # Errors
     /// [`OpenError`] if the file or its folder cannot be used, or a migration fails.
     pub fn create(path: &Path) -> Result<Self, OpenError> {
+        Self::create_with(path, Durability::Full)
+    }
+
+    /// The same with a choice of what an answer promises.
+    ///
+    /// # Errors
+    /// As [`OpenStore::create`].
+    pub fn create_with(path: &Path, durability: Durability) -> Result<Self, OpenError> {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(|error| OpenError::io(folder, &error))?;
         }
-        Self::start(path, open::create_and_migrate(path)?)
+        Self::start(path, open::create_and_migrate(path, durability)?)
     }
 
     /// Opens a file that is there, as it is.

@@ -20,6 +20,15 @@ const LOG_BYTES_KEPT: u32 = 64 << 20;
 /// Pages in memory, in KiB (a negative figure, to SQLite): a message that is taken soon is not read from the file.
 const CACHE_KIB: i32 = 32 << 10;
 
+/// What is true when a request is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// It is on disk.
+    Full,
+    /// It outlasts the process. A loss of power may take what was answered in the last moments; the file stays whole.
+    Relaxed,
+}
+
 /// Why the store could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OpenError {
@@ -82,8 +91,11 @@ pub(super) fn existing(path: &Path) -> Result<Connection, OpenError> {
 }
 
 /// A connection to a file that is there or made, at this build's version.
-pub(super) fn create_and_migrate(path: &Path) -> Result<Connection, OpenError> {
+pub(super) fn create_and_migrate(path: &Path, durability: Durability) -> Result<Connection, OpenError> {
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
+    if durability == Durability::Relaxed {
+        connection.pragma_update(None, "synchronous", "NORMAL").map_err(|error| OpenError::io(path, &error))?;
+    }
     bring_up(&mut connection, path, "jadpo_schema", MIGRATIONS)?;
     bring_up(&mut connection, path, "jadpo_broker", broker::schema::MIGRATIONS)?;
     Ok(connection)

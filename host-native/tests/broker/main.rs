@@ -11,10 +11,6 @@ mod handle;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
-mod looking;
-#[cfg(test)]
-mod once;
-#[cfg(test)]
 mod queues;
 #[cfg(test)]
 mod redriving;
@@ -28,5 +24,3 @@ mod support;
 mod taking;
 #[cfg(test)]
 mod time;
-#[cfg(test)]
-mod triggers;

@@ -89,7 +89,7 @@ fn a_retry_says_how_many_were_taken_and_which_ids_are_none() {
 #[test]
 fn a_running_server_gives_the_same_answers_as_its_store() {
     let dir = folder();
-    let server = Server::start(dir.path(), &[], &[("JADPO_ADMIN_TOKEN", TOKEN)]);
+    let server = Server::start(dir.path(), &["--store", ".jadpo/store.db"], &[("JADPO_ADMIN_TOKEN", TOKEN)]);
     let at = ["--url", &server.url, "--token", TOKEN];
     let ask = |args: &[&str]| jadpo(dir.path(), &[&["deliveries"], args, &at[..]].concat());
     let listed = json(&ask(&["--json"]));

@@ -93,17 +93,20 @@ fn a_parked_message_that_an_operator_retried_becomes_an_event_with_a_build_that_
     let (url, calls) = subscriber(204);
     let (old, new) = (app_text("sku: Text, quantity: Int", &url), app_text("sku: Text, quantity: Text", &url));
     let dir = folder(&old);
-    receive_into(&dir.path().join(".jadpo/store.db"), &old, &[r#"{"sku": "A", "quantity": "many"}"#]);
+    receive_into(&dir.path().join(".jadpo/queues.db"), &old, &[r#"{"sku": "A", "quantity": "many"}"#]);
 
     let server = Server::start(dir.path(), &[], &[]);
-    let retried = jadpo(dir.path(), &["deliveries", "retry", "p1"]);
+    let retried = jadpo(dir.path(), &["deliveries", "retry", "p1", "--store", ".jadpo/queues.db"]);
     assert_eq!(retried.status.code(), Some(0), "{}", stderr(&retried));
     assert_eq!(server.logged("tick.done")["still_parked"], 1, "the old build still cannot read it");
     assert_eq!(server.stop("TERM"), Some(0));
 
     fs::write(dir.path().join("app.jadpo"), new).unwrap();
     let server = Server::start(dir.path(), &[], &[]);
-    assert_eq!(jadpo(dir.path(), &["deliveries", "retry", "--all"]).status.code(), Some(0));
+    assert_eq!(
+        jadpo(dir.path(), &["deliveries", "retry", "--all", "--store", ".jadpo/queues.db"]).status.code(),
+        Some(0)
+    );
     assert_eq!(server.logged("tick.done")["kept"], 1);
     let call = calls.recv_timeout(Duration::from_secs(30)).unwrap();
     assert!(

@@ -1,0 +1,144 @@
+//! `jadpo dev`: everything that is declared, on this machine, until a signal ends it.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::ValueEnum;
+use jadpo_core::program::Program;
+use jadpo_core::trigger::Triggers;
+
+use super::load::{self, Load};
+use super::output::{self, Exit};
+use super::running::{self, Plan};
+use crate::functions::Linked;
+use crate::log;
+use crate::server::{Access, Handler, Options, Pace, Report};
+use crate::store::Durability;
+
+/// Arguments of `jadpo dev`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The app file
+    #[arg(default_value = "app.jadpo")]
+    file: PathBuf,
+    /// Where HTTP is answered; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878")]
+    listen: SocketAddr,
+    /// The store's file
+    #[arg(long, value_name = "FILE", default_value = ".jadpo/queues.db")]
+    store: PathBuf,
+    /// Whether a POST is kept for the next tick, or runs the functions and answers every attempt's outcome
+    #[arg(long, value_name = "HOW")]
+    queues: Option<Queues>,
+    /// Milliseconds between two drain ticks, 10000 if nothing says otherwise
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(10..=3_600_000))]
+    tick_ms: Option<u64>,
+    /// Milliseconds for which a failed message stays hidden, for every queue
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32).range(1..=43_200_000))]
+    visibility_ms: Option<u32>,
+    /// Make a queue when something is sent to one that is not declared
+    #[arg(long)]
+    create_queues: bool,
+    /// Write the log as JSON lines, and nothing else
+    #[arg(long)]
+    json: bool,
+}
+
+/// How messages get to functions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Queues {
+    /// Kept, and delivered at the next tick
+    Async,
+    /// Delivered before the POST is answered
+    Immediate,
+}
+
+/// How often the drain ticks where nothing says otherwise.
+const TICK_MS: u64 = 10_000;
+/// How often due deliveries to subscribers are looked for.
+const DELIVERIES_EVERY: Duration = Duration::from_secs(2);
+/// How long calls that run may go on after Ctrl-C. A second one ends them at once.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Runs everything. Refusals come before anything is opened.
+pub(crate) fn run(args: &Args, linked: &Linked) -> Exit {
+    let program = match load::program(&args.file, None, args.json) {
+        Load::Program(program) => *program,
+        Load::Reported(exit) => return exit,
+    };
+    if !args.json {
+        log::for_people();
+    }
+    start(args, program, linked).map_or_else(running::Stop::said, |()| Exit::Done)
+}
+
+fn start(args: &Args, program: Program, linked: &Linked) -> Result<(), running::Stop> {
+    let mut triggers = Triggers::of(&program);
+    if let Some(visibility_ms) = args.visibility_ms {
+        triggers = triggers.with_visibility_ms(visibility_ms);
+    }
+    let is_immediate = args.queues == Some(Queues::Immediate);
+    let tick = Duration::from_millis(args.tick_ms.unwrap_or(TICK_MS));
+    let options = |at: Option<SocketAddr>| Options {
+        access: Access::Machine { listen: at.unwrap_or(args.listen) },
+        pace: Some(if is_immediate { Pace::AsItArrives } else { Pace::Ticks(tick) }),
+        immediate: is_immediate,
+        tick_every: Some(DELIVERIES_EVERY),
+        grace: GRACE,
+        creates_queues: args.create_queues,
+        tells_every_call: true,
+    };
+    let app = program.app.clone();
+    let plan = Plan {
+        program,
+        triggers,
+        folder: running::folder_of(&args.file),
+        store: &args.store,
+        durability: Durability::Full,
+        listen: Some(args.listen),
+        linked,
+    };
+    running::run(plan, options, |host, report, at| {
+        if args.json {
+            running::log_concerns(host, report);
+        } else {
+            let when = if is_immediate {
+                "a POST runs the functions and answers every attempt".to_owned()
+            } else {
+                format!("what is due is delivered every {} s", tick.as_secs_f64())
+            };
+            announce(&app, &args.store, report, at.unwrap_or(args.listen), &when);
+        }
+    })
+}
+
+/// What runs, for the person who started it.
+fn announce(app: &str, store: &Path, report: &Report, at: SocketAddr, when: &str) {
+    output::line(&format!("{BOLD}jadpo dev{RESET}: app `{app}`, store {}", store.display()));
+    for (queue, handler) in &report.queues {
+        let who = match handler {
+            Handler::Functions(names) => format!("to {}", names.join(", ")),
+            Handler::Event(event) => format!("becomes {event}"),
+            Handler::Nobody => "kept; nothing handles it".to_owned(),
+        };
+        output::line(&format!("  queue    {BOLD}http://{at}/_queues/{queue}{RESET}  {who}"));
+    }
+    for (webhook, queue) in &report.webhooks {
+        output::line(&format!("  webhook  {BOLD}http://{at}/_webhooks/{webhook}{RESET}  to queue {queue}"));
+    }
+    output::line(&format!("  health   http://{at}/healthz"));
+    output::line(&format!("  {when}; Ctrl-C ends it"));
+    if !at.ip().is_loopback() {
+        output::line(&format!(
+            "  {YELLOW}note{RESET}: it listens beyond this machine, and whoever reaches it may send"
+        ));
+    }
+    for concern in &report.concerns {
+        output::line(&format!("  {YELLOW}note{RESET}: {}", concern.in_words()));
+    }
+}
+
+const BOLD: &str = "\u{1b}[1m";
+const YELLOW: &str = "\u{1b}[33m";
+const RESET: &str = "\u{1b}[0m";

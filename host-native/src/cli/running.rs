@@ -1,0 +1,190 @@
+//! What `jadpo dev` and `jadpo serve` share: the store, the address, signals, and a server until one comes.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jadpo_core::host::{Host, Level, LogEntry};
+use jadpo_core::program::Program;
+use jadpo_core::start::App;
+use jadpo_core::trigger::Triggers;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::output::{self, Exit};
+use crate::broker::Broker;
+use crate::functions::{Functions, Linked};
+use crate::host::NativeHost;
+use crate::http::Client;
+use crate::server::{Options, Report, Server, declare, report};
+use crate::store::{Durability, OpenError, OpenStore, StoreLock};
+
+/// What keeps a server from starting: what happened, what to do, and the exit code.
+pub(super) struct Stop {
+    what: String,
+    help: Option<String>,
+    exit: Exit,
+}
+
+impl Stop {
+    /// The input or the usage is wrong.
+    pub(super) fn wrong(what: impl Into<String>, help: Option<String>) -> Self {
+        Self { what: what.into(), help, exit: Exit::Wrong }
+    }
+
+    /// It was asked rightly and cannot be done.
+    pub(super) fn failed(what: impl Into<String>, help: Option<String>) -> Self {
+        Self { what: what.into(), help, exit: Exit::Failed }
+    }
+
+    /// Says it.
+    pub(super) fn said(self) -> Exit {
+        output::error(&self.what, self.help.as_deref());
+        self.exit
+    }
+}
+
+/// A server to be run.
+pub(super) struct Plan<'a> {
+    pub(super) program: Program,
+    pub(super) triggers: Triggers,
+    /// Where the app file is: there its programs are run.
+    pub(super) folder: PathBuf,
+    pub(super) store: &'a Path,
+    pub(super) durability: Durability,
+    /// Where HTTP is answered, if it is.
+    pub(super) listen: Option<SocketAddr>,
+    pub(super) linked: &'a Linked,
+}
+
+/// The folder that a file is in.
+pub(super) fn folder_of(file: &Path) -> PathBuf {
+    match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// Runs a server until a signal ends it. `announce` tells what it will do, when it can: the address is taken and the
+/// queues are there.
+pub(super) fn run(
+    plan: Plan<'_>,
+    options: impl FnOnce(Option<SocketAddr>) -> Options,
+    announce: impl FnOnce(&NativeHost, &Report, Option<SocketAddr>),
+) -> Result<(), Stop> {
+    let lock = StoreLock::take(plan.store).map_err(store_stop)?;
+    let store = OpenStore::create_with(plan.store, plan.durability).map_err(store_stop)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Stop::failed(format!("cannot start: {error}"), None))?;
+    let ended = runtime.block_on(serve(plan, &store, options, announce));
+    // First the runtime, which holds handles of the store; then the store; then the right to it.
+    drop(runtime);
+    store.close();
+    drop(lock);
+    ended
+}
+
+async fn serve(
+    plan: Plan<'_>,
+    store: &OpenStore,
+    options: impl FnOnce(Option<SocketAddr>) -> Options,
+    announce: impl FnOnce(&NativeHost, &Report, Option<SocketAddr>),
+) -> Result<(), Stop> {
+    let Plan { program, triggers, folder, listen, linked, .. } = plan;
+    let signals = Signals::new().map_err(|error| Stop::failed(format!("cannot listen for signals: {error}"), None))?;
+    let listener = match listen {
+        Some(address) => Some(bind(address).await?),
+        None => None,
+    };
+    let at = listener.as_ref().and_then(|listener| listener.local_addr().ok());
+    let host = NativeHost::new(store.handle()).with_linked(linked.clone());
+    let unusable = |error| Stop::failed(format!("the queues cannot be used: {error}"), None);
+    let broker = Broker::open(store.handle()).await.map_err(unusable)?;
+    declare(&broker, &triggers).await.map_err(|error| {
+        let help = "change the app file, or the store's queues with `jadpo queues`".to_owned();
+        Stop::failed(format!("the declared queues cannot be made: {error}"), Some(help))
+    })?;
+    let told = report(&program, &triggers, &broker, linked, |name| host.env(name)).await.map_err(unusable)?;
+    announce(&host, &told, at);
+    let functions = Functions::new(Client::new(), linked.clone(), folder, broker.clone());
+    let options = options(at);
+    let app = App::new(program);
+    Server { host, app, broker, functions, triggers, listener, options }.run(signals.any()).await;
+    Ok(())
+}
+
+/// What is amiss, as lines of the log.
+pub(super) fn log_concerns(host: &NativeHost, report: &Report) {
+    for concern in &report.concerns {
+        let (event, fields) = concern.logged();
+        host.log(LogEntry { level: Level::Warn, event, fields });
+    }
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, Stop> {
+    let error = match TcpListener::bind(address).await {
+        Ok(listener) => return Ok(listener),
+        Err(error) => error,
+    };
+    if error.kind() != std::io::ErrorKind::AddrInUse {
+        let help = "name another address with --listen; port 0 takes a free one".to_owned();
+        return Err(Stop::failed(format!("cannot listen on {address}: {error}"), Some(help)));
+    }
+    let port = address.port();
+    let (who, advice) = if answers_as_jadpo(address).await {
+        ("another jadpo answers there", "stop that one".to_owned())
+    } else {
+        ("another program listens there", format!("`ss -ltnp 'sport = :{port}'` tells which; stop it"))
+    };
+    let help = format!("{advice}, or name another address: --listen {}:{}", address.ip(), port.saturating_add(1));
+    Err(Stop::failed(format!("cannot listen on {address}: {who}"), Some(help)))
+}
+
+/// Whether whoever listens there answers as a server of ours does.
+async fn answers_as_jadpo(address: SocketAddr) -> bool {
+    let asking = async {
+        let mut stream = TcpStream::connect(address).await.ok()?;
+        stream.write_all(b"GET /healthz HTTP/1.0\r\n\r\n").await.ok()?;
+        let mut answer = Vec::new();
+        stream.take(1_000).read_to_end(&mut answer).await.ok()?;
+        Some(answer.ends_with(b"\r\n\r\nok\n"))
+    };
+    matches!(tokio::time::timeout(Duration::from_millis(500), asking).await, Ok(Some(true)))
+}
+
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    /// Waits for the first one. The next ends the process at once, for who does not want to wait.
+    async fn any(mut self) -> &'static str {
+        let name = tokio::select! {
+            _ = self.interrupt.recv() => "SIGINT",
+            _ = self.terminate.recv() => "SIGTERM",
+        };
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = self.interrupt.recv() => {}
+                _ = self.terminate.recv() => {}
+            }
+            std::process::exit(Exit::Failed as i32);
+        });
+        name
+    }
+}
+
+fn store_stop(error: OpenError) -> Stop {
+    match &error {
+        OpenError::InUse { .. } => {
+            Stop::wrong(error.to_string(), Some("stop that one, or name another store with --store".to_owned()))
+        }
+        _ => Stop::failed(error.to_string(), Some("name another store with --store".to_owned())),
+    }
+}

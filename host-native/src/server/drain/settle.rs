@@ -1,0 +1,135 @@
+//! What ended, settled: in groups, one settle for each queue, and the triggers' last runs along with them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use jadpo_core::broker::{Lease, Reason, Retry, Run, RunOutcome, Settle, Taken};
+use jadpo_core::host::Level;
+use jadpo_core::trigger::Conclusion;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep};
+
+use super::super::Shared;
+use super::attempt::attempt;
+use super::lane::Lane;
+use crate::host::now_ms;
+
+/// Endings that are settled at once, at most.
+const GROUP_MAX: usize = 512;
+/// How long a settle is tried again that the store does not take. What was done and is not settled by then comes again
+/// when its lease ends.
+const TRY_AGAIN_MAX: Duration = Duration::from_secs(20);
+/// The pause before it is tried again.
+const TRY_AGAIN_PAUSE: Duration = Duration::from_millis(250);
+
+/// A message whose attempt ended.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) queue: String,
+    pub(super) end: End,
+    /// The trigger's run that it was, if it was one.
+    pub(super) run: Option<(String, Run)>,
+}
+
+/// What becomes of it.
+#[derive(Debug)]
+pub(super) enum End {
+    /// It is done.
+    Done(Lease),
+    /// It comes again, or is given up. How long it stays hidden is known when it is settled.
+    Again { retry: Retry, lane: Arc<Lane>, taken_at: Instant },
+    /// As its answers say.
+    Settle(Settle),
+}
+
+/// Handles a message by its queue's functions.
+pub(super) async fn handle(
+    shared: &Shared,
+    lane: Arc<Lane>,
+    Taken { lease, message }: Taken,
+    taken_at: Instant,
+    ended: &mpsc::Sender<Ended>,
+) {
+    let attempted = attempt(shared, lane.queue(), &message).await;
+    let (trigger, queue) = (lane.trigger.clone(), lane.queue().to_owned());
+    let mut run = Run { at_ms: now_ms(), outcome: RunOutcome::Done, error: None, message: Some(message.id) };
+    let end = match attempted.conclusion {
+        Conclusion::Done => End::Done(lease),
+        Conclusion::Again { progress, error } => {
+            run.outcome = RunOutcome::Failed;
+            run.error = Some(error.clone());
+            let retry = Retry { lease, delay_ms: None, reason: Reason::Failed, error: Some(error), progress };
+            End::Again { retry, lane, taken_at }
+        }
+    };
+    // The settler outlives whoever sends to it.
+    let _ = ended.send(Ended { queue, end, run: Some((trigger, run)) }).await;
+}
+
+/// Settles until nobody is left who ends anything.
+pub(super) async fn run(shared: Shared, mut endings: mpsc::Receiver<Ended>) {
+    let mut group = Vec::with_capacity(GROUP_MAX);
+    while endings.recv_many(&mut group, GROUP_MAX).await > 0 {
+        let mut settles: BTreeMap<String, Settle> = BTreeMap::new();
+        let mut runs = BTreeMap::new();
+        for Ended { queue, end, run } in group.drain(..) {
+            let settle = settles.entry(queue).or_default();
+            match end {
+                End::Done(lease) => settle.acks.push(lease),
+                End::Again { retry, lane, taken_at } => {
+                    let taken_ms_ago = u64::try_from(taken_at.elapsed().as_millis()).unwrap_or(u64::MAX);
+                    let delay_ms = Some(lane.declared.again_in_ms(taken_ms_ago));
+                    settle.retries.push(Retry { delay_ms, ..retry });
+                }
+                End::Settle(Settle { acks, retries, .. }) => {
+                    settle.acks.extend(acks);
+                    settle.retries.extend(retries);
+                }
+            }
+            runs.extend(run);
+        }
+        let settles = settles.into_iter().map(|(queue, settle)| settle_one(&shared, queue, settle));
+        tokio::join!(join_all(settles), record(&shared, runs));
+    }
+}
+
+async fn record(shared: &Shared, runs: BTreeMap<String, Run>) {
+    if runs.is_empty() {
+        return;
+    }
+    if let Err(error) = shared.broker.record_runs(runs.into_iter().collect()).await {
+        shared.log(Level::Warn, "trigger.not_recorded", vec![("error", error.to_string().into())]);
+    }
+}
+
+async fn settle_one(shared: &Shared, queue: String, settle: Settle) {
+    let started = Instant::now();
+    let (done, again) = (settle.acks.len(), settle.retries.len());
+    let fields = |more: Vec<(&'static str, Value)>| {
+        let mut fields = vec![("queue", queue.as_str().into()), ("done", done.into()), ("again", again.into())];
+        fields.extend(more);
+        fields
+    };
+    loop {
+        match shared.broker.settle(&queue, settle.clone()).await {
+            Ok(settled) => {
+                if !settled.warnings.is_empty() {
+                    let late = fields(vec![("too_late", settled.warnings.len().into())]);
+                    shared.log(Level::Warn, "drain.settled_late", late);
+                }
+                if !shared.options.tells_every_call {
+                    shared.log(Level::Info, "drain.settled", fields(vec![]));
+                }
+                return;
+            }
+            Err(error) if error.may_pass() && started.elapsed() < TRY_AGAIN_MAX => sleep(TRY_AGAIN_PAUSE).await,
+            Err(error) => {
+                shared.log(Level::Error, "drain.not_settled", fields(vec![("error", error.to_string().into())]));
+                return;
+            }
+        }
+    }
+}

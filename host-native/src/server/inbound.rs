@@ -1,0 +1,49 @@
+//! A request as the core takes it: its head as it was sent, its body read once.
+
+use hyper::StatusCode;
+use hyper::body::Incoming;
+use hyper::http::request::Parts;
+use jadpo_core::inbound::{Inbound, MethodAnswer, Refusal, Surface, answer_to};
+
+use super::body;
+use super::reply::{self, Problem, Reply};
+use crate::host::now_ms;
+
+/// The answer to a method that stores nothing; `None` if the request is to be handled.
+pub(super) fn of_method(surface: Surface, head: &Parts) -> Option<Reply> {
+    let MethodAnswer { status, allow } = answer_to(surface, head.method.as_str())?;
+    Some(match status {
+        405 => Problem::method(head.uri.path(), allow, head.method.as_str()).into(),
+        status => reply::empty(StatusCode::from_u16(status).unwrap_or(StatusCode::NO_CONTENT), Some(allow)),
+    })
+}
+
+/// Reads the body and puts the request together.
+///
+/// # Errors
+/// As [`body::read`].
+pub(super) async fn read(head: &Parts, body: Incoming, body_max: usize) -> Result<Inbound, Problem> {
+    let received_at_ms = now_ms();
+    let body = body::read(&head.headers, body, body_max).await?;
+    let headers = head.headers.iter().map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec()));
+    Ok(Inbound {
+        method: head.method.as_str().to_owned(),
+        path: head.uri.path().to_owned(),
+        query: head.uri.query().map(str::to_owned),
+        headers: headers.collect(),
+        body,
+        received_at_ms,
+    })
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let status = StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::BAD_REQUEST);
+        let number =
+            |name| refusal.fields.iter().find(|(field, _)| *field == name).and_then(|(_, value)| value.as_u64());
+        let mut problem = Self::new(status, refusal.code, refusal.message);
+        problem.detail.limit = number("limit");
+        problem.detail.actual = number("actual");
+        problem
+    }
+}

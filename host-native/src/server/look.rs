@@ -1,0 +1,119 @@
+//! Looking at queues over HTTP: how much they hold, what was delivered last, and what died.
+
+use futures_util::future::join_all;
+use hyper::StatusCode;
+use jadpo_core::broker::{BrokerError, Message, Metrics, Peek, QueueInfo, RunOutcome, TriggerState, queue_trigger};
+use jadpo_core::trigger::Consumer;
+use serde_json::{Map, Value, json};
+
+use super::Shared;
+use super::reply::{self, Problem, Reply};
+use crate::log::rfc3339;
+
+/// Dead letters that are shown.
+const DEAD_SHOWN: usize = 20;
+/// Characters of a body that are shown.
+const PREVIEW_CHARS: usize = 200;
+/// Queues that are listed.
+const QUEUES_SHOWN: usize = 1_000;
+/// Queues whose figures are asked for at once.
+const ASKED_AT_ONCE: usize = 100;
+
+/// Every queue with its depth.
+pub(super) async fn queues(shared: &Shared) -> Result<Reply, Problem> {
+    let infos = shared.broker.list().await?;
+    let more = infos.len() > QUEUES_SHOWN;
+    let mut queues = Vec::new();
+    for chunk in infos.get(..QUEUES_SHOWN.min(infos.len())).unwrap_or_default().chunks(ASKED_AT_ONCE) {
+        for (info, metrics) in
+            chunk.iter().zip(join_all(chunk.iter().map(|info| shared.broker.metrics(&info.name))).await)
+        {
+            match metrics {
+                Ok(metrics) => queues.push(Value::Object(depth(shared, info, &metrics))),
+                // It was deleted meanwhile.
+                Err(BrokerError::QueueNotFound(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(reply::json(StatusCode::OK, &json!({ "queues": queues, "more": more })))
+}
+
+/// One queue: its depth, its trigger, the last calls, and the first of its dead letters.
+pub(super) async fn queue(shared: &Shared, name: &str) -> Result<Reply, Problem> {
+    let broker = &shared.broker;
+    let (info, metrics, triggers) = tokio::try_join!(broker.info(name), broker.metrics(name), broker.triggers())?;
+    let mut queue = depth(shared, &info, &metrics);
+    let trigger = queue_trigger(name);
+    let state = triggers.get(&trigger);
+    if !functions(shared, name).is_empty() {
+        queue.insert("trigger".to_owned(), trigger_json(&trigger, state));
+    }
+    queue.insert("recent".to_owned(), shared.recent.of(name).into());
+    queue.insert("dead_letters".to_owned(), dead_letters(shared, &info).await?);
+    Ok(reply::json(StatusCode::OK, &Value::Object(queue)))
+}
+
+fn depth(shared: &Shared, info: &QueueInfo, metrics: &Metrics) -> Map<String, Value> {
+    let mut queue = Map::new();
+    let mut put = |name: &str, value: Value| drop(queue.insert(name.to_owned(), value));
+    put("name", info.name.as_str().into());
+    put("messages", metrics.messages.into());
+    put("in_flight", metrics.in_flight.into());
+    put("delayed", metrics.delayed.into());
+    put("bytes", metrics.bytes.into());
+    put("oldest_sent_at", metrics.oldest_sent_at_ms.map(rfc3339).into());
+    put("paused", info.settings.paused.into());
+    put("functions", functions(shared, &info.name).into());
+    queue
+}
+
+fn functions<'a>(shared: &'a Shared, queue: &str) -> &'a [String] {
+    match shared.triggers.get(queue).map(|declared| &declared.consumer) {
+        Some(Consumer::Functions(names)) => names,
+        _ => &[],
+    }
+}
+
+fn trigger_json(name: &str, state: Option<&TriggerState>) -> Value {
+    let last_run = state.and_then(|state| state.last_run.as_ref()).map(|run| {
+        json!({
+            "at": rfc3339(run.at_ms),
+            "outcome": match run.outcome {
+                RunOutcome::Done => "done",
+                RunOutcome::Failed => "failed",
+            },
+            "error": run.error,
+            "message": run.message.map(|id| id.to_string()),
+        })
+    });
+    json!({ "name": name, "enabled": state.is_none_or(|state| state.enabled), "last_run": last_run })
+}
+
+async fn dead_letters(shared: &Shared, info: &QueueInfo) -> Result<Value, BrokerError> {
+    let Some(dead) = &info.settings.consumer.dead_letter_queue else { return Ok(Value::Null) };
+    let metrics = match shared.broker.metrics(dead).await {
+        Ok(metrics) => metrics,
+        // It is made when it is first needed.
+        Err(BrokerError::QueueNotFound(_)) => return Ok(json!({ "queue": dead, "messages": 0, "items": [] })),
+        Err(error) => return Err(error),
+    };
+    let peeked = shared.broker.peek(dead, Peek { max: DEAD_SHOWN, after: None }).await?;
+    let items: Vec<Value> = peeked.iter().map(|peeked| dead_letter(&peeked.message)).collect();
+    Ok(json!({ "queue": dead, "messages": metrics.messages, "items": items }))
+}
+
+fn dead_letter(message: &Message) -> Value {
+    let dead = message.dead.as_ref();
+    json!({
+        "id": message.id.to_string(),
+        "sent_at": rfc3339(message.sent_at_ms),
+        "died_at": dead.map(|dead| rfc3339(dead.last_at_ms)),
+        "attempts": dead.map(|dead| dead.attempts),
+        "reason": dead.map(|dead| dead.reason.name()),
+        "error": dead.and_then(|dead| dead.error.as_deref()),
+        "content_type": message.content.name(),
+        "bytes": message.body.len(),
+        "preview": String::from_utf8_lossy(&message.body).chars().take(PREVIEW_CHARS).collect::<String>(),
+    })
+}

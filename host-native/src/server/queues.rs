@@ -1,0 +1,109 @@
+//! Queues over HTTP: sent to, one message or many; and looked at.
+
+use std::time::Duration;
+
+use hyper::StatusCode;
+use hyper::body::Incoming;
+use hyper::http::request::Parts;
+use jadpo_core::broker::limits::{MESSAGE_BYTES_MAX, PRODUCERS_MAX};
+use jadpo_core::broker::{BrokerError, NewBatch, NewMessage, Sent};
+use jadpo_core::inbound::{self as rules, Surface};
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use super::guard::Act;
+use super::places::Place;
+use super::reply::{self, Problem, Reply};
+use super::{Shared, declare, immediate, inbound, look};
+
+/// Most bytes of a batch's request: as much as its bodies may have, with room for base64 and escapes.
+const BATCH_REQUEST_BYTES_MAX: usize = 2_000_000;
+/// How long a call waits for one of the places at its queue before it is told to come back. Bursts are over sooner.
+const PLACE_WAIT_MAX: Duration = Duration::from_secs(1);
+/// How often it looks for one.
+const PLACE_WAIT: Duration = Duration::from_millis(5);
+
+/// One message for a queue, or a look at it.
+pub(super) async fn one(shared: &Shared, head: Parts, body: Incoming, name: &str) -> Result<Reply, Problem> {
+    if let Some(reply) = inbound::of_method(Surface::Queue, &head) {
+        return Ok(reply);
+    }
+    if head.method != "POST" {
+        shared.options.access.admit(&head, Act::Look)?;
+        return look::queue(shared, name).await;
+    }
+    shared.options.access.admit(&head, Act::Send)?;
+    let inbound = inbound::read(&head, body, MESSAGE_BYTES_MAX).await?;
+    let message = rules::enqueue(inbound)?;
+    if immediate::takes(shared, name, &message) {
+        return immediate::run(shared, name, message).await;
+    }
+    keep_one(shared, name, message).await
+}
+
+/// Keeps a message for whoever handles it later.
+pub(super) async fn keep_one(shared: &Shared, name: &str, message: NewMessage) -> Result<Reply, Problem> {
+    let sent = send(shared, name, NewBatch { messages: vec![message], delay_s: None }).await?;
+    let id = sent.ids.first().map(ToString::to_string);
+    Ok(reply::json(StatusCode::ACCEPTED, &json!({ "id": id })))
+}
+
+/// Many messages for a queue: all of them are kept, or none.
+pub(super) async fn batch(shared: &Shared, head: Parts, body: Incoming, name: &str) -> Result<Reply, Problem> {
+    if let Some(reply) = inbound::of_method(Surface::Batch, &head) {
+        return Ok(reply);
+    }
+    shared.options.access.admit(&head, Act::Send)?;
+    let inbound = inbound::read(&head, body, BATCH_REQUEST_BYTES_MAX).await?;
+    let batch = rules::batch(&inbound)?;
+    let sent = send(shared, name, batch).await?;
+    let ids: Vec<String> = sent.ids.iter().map(ToString::to_string).collect();
+    Ok(reply::json(StatusCode::ACCEPTED, &json!({ "ids": ids })))
+}
+
+/// Every queue.
+pub(super) async fn all(shared: &Shared, head: &Parts) -> Result<Reply, Problem> {
+    if !matches!(head.method.as_str(), "GET" | "HEAD") {
+        return Err(Problem::method(head.uri.path(), "GET, HEAD", head.method.as_str()));
+    }
+    shared.options.access.admit(head, Act::Look)?;
+    look::queues(shared).await
+}
+
+/// Sends by a task of its own: once a request has arrived whole, it is kept whether or not its sender waits for the
+/// answer.
+async fn send(shared: &Shared, name: &str, batch: NewBatch) -> Result<Sent, Problem> {
+    let (shared, name) = (shared.clone(), name.to_owned());
+    let sending = tokio::spawn(async move { send_when_there_is_a_place(&shared, &name, batch).await });
+    let sent = sending.await.map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", "the send failed"));
+    Ok(sent??)
+}
+
+async fn send_when_there_is_a_place(shared: &Shared, name: &str, batch: NewBatch) -> Result<Sent, BrokerError> {
+    let _place = place(shared, name).await?;
+    if !shared.options.creates_queues {
+        return shared.broker.send(name, batch).await;
+    }
+    match shared.broker.send(name, batch.clone()).await {
+        Err(BrokerError::QueueNotFound(_)) => {
+            declare::on_first_use(shared, name).await?;
+            shared.broker.send(name, batch).await
+        }
+        sent => sent,
+    }
+}
+
+/// One of the places of those who send to a queue. A burst gets through; what lasts is told to come back.
+pub(super) async fn place(shared: &Shared, name: &str) -> Result<Place, BrokerError> {
+    let ends = Instant::now() + PLACE_WAIT_MAX;
+    loop {
+        match shared.senders.take(name) {
+            Some(place) => return Ok(place),
+            None if Instant::now() < ends => sleep(PLACE_WAIT).await,
+            None => {
+                let why = format!("{PRODUCERS_MAX} calls send to the queue `{name}` already");
+                return Err(BrokerError::Overloaded(why));
+            }
+        }
+    }
+}
