@@ -1,5 +1,7 @@
 //! Sending: checked whole, then appended whole.
 
+use std::fmt::Write as _;
+
 use super::error::BrokerError;
 use super::limits::{
     BATCH_BYTES_MAX, BATCH_COUNT_MAX, DELAY_MAX_S, MESSAGE_BYTES_MAX, META_BYTES_MAX, QUEUE_BYTES_MAX,
@@ -78,10 +80,36 @@ impl Broker {
         name: &str,
         batch: &NewBatch,
     ) -> Result<Sent, BrokerError> {
-        batch.check()?;
-        let before = self.room(name, batch.bytes())?;
-        let ids = self.append(sql, moment, name, &batch.messages, batch.delay_s)?;
-        Ok(Sent { ids, before })
+        let mut due = Vec::with_capacity(batch.messages.len());
+        let sent = self.append_batch(sql, moment, name, batch, &mut due)?;
+        self.insert_due(sql, name, &due)?;
+        Ok(sent)
+    }
+
+    /// Keeps batches that came to one queue at the same time. Each stands for itself, and together they cost fewer
+    /// statements.
+    ///
+    /// # Errors
+    /// Of a batch: as [`Broker::send`]. Of all: the store failed, and none is kept.
+    pub fn send_each<'a>(
+        &mut self,
+        sql: &mut dyn Sql,
+        moment: Moment,
+        name: &str,
+        batches: impl Iterator<Item = &'a NewBatch>,
+    ) -> Result<Vec<Result<Sent, BrokerError>>, StoreError> {
+        let mut due = Vec::new();
+        let mut outcomes = Vec::new();
+        for batch in batches {
+            match self.append_batch(sql, moment, name, batch, &mut due) {
+                Err(BrokerError::Store(error)) => return Err(error),
+                outcome => outcomes.push(outcome),
+            }
+        }
+        match self.insert_due(sql, name, &due) {
+            Err(BrokerError::Store(error)) => Err(error),
+            _ => Ok(outcomes), // there are rows only if there is the queue
+        }
     }
 
     /// Sends one message that was checked.
@@ -93,7 +121,9 @@ impl Broker {
         message: &NewMessage,
     ) -> Result<MessageId, BrokerError> {
         self.room(name, message.body.len())?;
-        let ids = self.append(sql, moment, name, std::slice::from_ref(message), None)?;
+        let mut due = Vec::with_capacity(1);
+        let ids = self.append(sql, moment, name, std::slice::from_ref(message), None, &mut due)?;
+        self.insert_due(sql, name, &due)?;
         ids.first().copied().ok_or_else(|| broken("a message has no id").into())
     }
 
@@ -107,31 +137,47 @@ impl Broker {
         Ok(Backlog { messages: tally.messages, bytes: tally.bytes })
     }
 
-    /// Appends messages that were checked and have room.
-    pub(super) fn append(
+    fn append_batch(
+        &mut self,
+        sql: &mut dyn Sql,
+        moment: Moment,
+        name: &str,
+        batch: &NewBatch,
+        due: &mut Vec<Due>,
+    ) -> Result<Sent, BrokerError> {
+        batch.check()?;
+        let before = self.room(name, batch.bytes())?;
+        let ids = self.append(sql, moment, name, &batch.messages, batch.delay_s, due)?;
+        Ok(Sent { ids, before })
+    }
+
+    /// Appends messages that were checked and have room, and notes the rows that are to say where they stand.
+    fn append(
         &mut self,
         sql: &mut dyn Sql,
         moment: Moment,
         name: &str,
         messages: &[NewMessage],
         batch_delay_s: Option<u32>,
+        due: &mut Vec<Due>,
     ) -> Result<Vec<MessageId>, BrokerError> {
-        let queue = self.queue(name)?;
-        let (number, default_delay_s) = (queue.number, queue.info.settings.delivery_delay_s);
+        let default_delay_s = self.queue(name)?.info.settings.delivery_delay_s;
         let first = self.seqs(sql, messages.len())?;
         let now_ms = self.clock.time_ms(moment);
         let mut ids = Vec::with_capacity(messages.len());
-        let mut due = Vec::with_capacity(messages.len());
+        let (mut bytes, mut delayed) = (0, 0);
         for (seq, message) in (first..).zip(messages) {
             ids.push(self.insert_message(sql, moment, seq, message)?);
             let delay_s = message.delay_s.or(batch_delay_s).unwrap_or(default_delay_s);
-            due.push((due_at_ms(now_ms, i64::from(delay_s) * 1_000), seq, length(message.body.len())));
+            let at_ms = due_at_ms(now_ms, i64::from(delay_s) * 1_000);
+            due.push(Due { at_ms, seq, bytes: length(message.body.len()) });
+            bytes += message.body.len() as u64;
+            delayed += u64::from(at_ms > 0);
         }
-        insert_due(sql, number, &due)?;
         let tally = &mut self.queue_mut(name)?.tally;
         tally.messages += messages.len() as u64;
-        tally.bytes += due.iter().map(|(.., bytes)| u64::from(*bytes)).sum::<u64>();
-        tally.delayed += due.iter().filter(|(due_at_ms, ..)| *due_at_ms > 0).count() as u64;
+        tally.bytes += bytes;
+        tally.delayed += delayed;
         Ok(ids)
     }
 
@@ -157,24 +203,45 @@ impl Broker {
         sql.run(MESSAGE, &values)?;
         Ok(MessageId(id))
     }
-}
 
-/// Inserts the rows of new messages: due time, number, bytes.
-fn insert_due(sql: &mut dyn Sql, queue: i64, due: &[(i64, i64, u32)]) -> Result<(), StoreError> {
-    for run in due.chunk_by(|one, next| one.0 == next.0) {
-        match run {
-            [] => {}
-            [(due_at_ms, seq, bytes)] => {
-                sql.run(DUE, &[queue.into(), (*due_at_ms).into(), (*seq).into(), (*bytes).into()])?;
-            }
-            [(due_at_ms, first, _), ..] => {
-                let lengths: Vec<String> = run.iter().map(|(_, _, bytes)| bytes.to_string()).collect();
-                let lengths = format!("[{}]", lengths.join(","));
-                sql.run(DUE_RUN, &[queue.into(), (*due_at_ms).into(), (*first).into(), lengths.as_str().into()])?;
+    /// Inserts the rows of new messages.
+    fn insert_due(&self, sql: &mut dyn Sql, name: &str, due: &[Due]) -> Result<(), BrokerError> {
+        let queue = self.queue(name)?.number;
+        for run in due.chunk_by(|one, next| one.at_ms == next.at_ms && one.seq + 1 == next.seq) {
+            match run {
+                [] => {}
+                [one] => {
+                    sql.run(DUE, &[queue.into(), one.at_ms.into(), one.seq.into(), one.bytes.into()])?;
+                }
+                [first, ..] => {
+                    let lengths = json_list(run.iter().map(|due| due.bytes));
+                    let values = [queue.into(), first.at_ms.into(), first.seq.into(), lengths.as_str().into()];
+                    sql.run(DUE_RUN, &values)?;
+                }
             }
         }
+        Ok(())
     }
-    Ok(())
+}
+
+/// Where a new message is to stand, and its length.
+struct Due {
+    at_ms: i64,
+    seq: i64,
+    bytes: u32,
+}
+
+fn json_list(numbers: impl Iterator<Item = u32>) -> String {
+    let mut list = "[".to_owned();
+    for number in numbers {
+        if list.len() > 1 {
+            list.push(',');
+        }
+        // Writing to a text does not fail.
+        let _ = write!(list, "{number}");
+    }
+    list.push(']');
+    list
 }
 
 /// When a message may be taken: 0, which is at once and in the order of sending, or a time.

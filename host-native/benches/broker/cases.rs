@@ -24,6 +24,8 @@ pub(crate) struct Options {
     pub(crate) seconds: f64,
     pub(crate) rounds: usize,
     pub(crate) backlog_max: usize,
+    /// Only cases whose name holds this.
+    pub(crate) only: String,
 }
 
 /// One row of the table.
@@ -54,6 +56,7 @@ pub(crate) fn run(options: &Options) -> Outcome<Vec<Value>> {
     cases.extend([1, 10, 100].map(|batch| Case::Cycle { batch, backlog: 0 }));
     cases.extend([100_000, 1_000_000].map(|backlog| Case::Cycle { batch: 100, backlog }));
     cases.retain(|case| !matches!(case, Case::Cycle { backlog, .. } if *backlog > options.backlog_max));
+    cases.retain(|case| case.name().contains(&options.only));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let mut rows = Vec::new();
     for case in cases {

@@ -7,7 +7,7 @@ mod plain;
 use serde_json::json;
 
 fn main() {
-    let mut options = cases::Options { seconds: 0.7, rounds: 3, backlog_max: 1_000_000 };
+    let mut options = cases::Options { seconds: 0.7, rounds: 3, backlog_max: 1_000_000, only: String::new() };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         let mut number = || args.next().and_then(|value| value.parse::<f64>().ok());
@@ -17,6 +17,7 @@ fn main() {
             "--rounds" => options.rounds = number().map_or(options.rounds, |rounds| rounds as usize),
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small figures of a bench")]
             "--backlog" => options.backlog_max = number().map_or(options.backlog_max, |most| most as usize),
+            "--only" => options.only = args.next().unwrap_or_default(),
             _ => {} // cargo adds one of its own
         }
     }

@@ -114,9 +114,7 @@ impl Broker {
     pub async fn send(&self, name: &str, batch: NewBatch) -> Result<Sent, BrokerError> {
         batch.check()?;
         let _place = self.producers.place(name)?;
-        let name = name.to_owned();
-        let bytes = batch.messages.iter().map(|message| message.body.len()).sum();
-        self.store.broker_writing(bytes, move |broker, sql, moment| broker.send(sql, moment, &name, &batch)).await
+        self.store.send(name.to_owned(), batch).await
     }
 
     /// Sends a message, unless one was sent under this key before.

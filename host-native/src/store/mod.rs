@@ -9,14 +9,14 @@ mod writer;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
-use jadpo_core::broker::BrokerError;
+use jadpo_core::broker::{BrokerError, NewBatch, Sent};
 use jadpo_core::store::{Rows, Statement, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub use lock::StoreLock;
 pub use open::{Durability, OpenError};
 pub(crate) use work::Operation;
-use work::{BatchWork, BrokerWork, Job};
+use work::{BatchWork, BrokerWork, Job, SendWork};
 
 /// Requests that may wait for the writer. What comes on top is told to come back, not made to wait without end.
 const WAITING_MAX: usize = 1024;
@@ -118,6 +118,13 @@ impl Store {
     ) -> Result<T, BrokerError> {
         let (answer, answered) = oneshot::channel();
         self.hand_over(Job::Broker(Box::new(BrokerWork::new(operation, answer)), bytes))?;
+        answered.await.unwrap_or_else(|_| Err(closed_early().into()))
+    }
+
+    /// Sends messages and answers when they are on disk.
+    pub(crate) async fn send(&self, queue: String, batch: NewBatch) -> Result<Sent, BrokerError> {
+        let (answer, answered) = oneshot::channel();
+        self.hand_over(Job::Send(SendWork::new(queue, batch, answer)))?;
         answered.await.unwrap_or_else(|_| Err(closed_early().into()))
     }
 

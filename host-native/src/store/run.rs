@@ -52,18 +52,34 @@ pub(super) fn batch(connection: &Connection, statements: &[Statement]) -> Result
     statements.iter().map(run).collect::<Result<_, _>>().map_err(|error| sql_error(&error))
 }
 
-/// The broker's way to the store, inside the writer's transaction.
-pub(super) struct Session<'a>(pub(super) &'a Connection);
+/// The broker's way to the store, inside the writer's transaction. It keeps hold of the statement that ran last, since
+/// the same one often runs many times in a row.
+pub(super) struct Session<'a> {
+    connection: &'a Connection,
+    last: Option<(&'static str, CachedStatement<'a>)>,
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn new(connection: &'a Connection) -> Self {
+        Self { connection, last: None }
+    }
+}
 
 impl Sql for Session<'_> {
     fn run(&mut self, sql: &'static str, args: &[Arg<'_>]) -> Result<Rows, StoreError> {
+        let mut prepared = match self.last.take() {
+            Some((last, prepared)) if std::ptr::eq(last, sql) => prepared,
+            _ => self.connection.prepare_cached(sql).map_err(|error| sql_error(&error))?,
+        };
         let bound = args.iter().map(|arg| match *arg {
             Arg::Null => ValueRef::Null,
             Arg::Integer(number) => ValueRef::Integer(number),
             Arg::Text(text) => ValueRef::Text(text.as_bytes()),
             Arg::Blob(bytes) => ValueRef::Blob(bytes),
         });
-        statement(self.0, sql, bound).map_err(|error| sql_error(&error))
+        let rows = execute(self.connection, &mut prepared, bound).map_err(|error| sql_error(&error))?;
+        self.last = Some((sql, prepared));
+        Ok(rows)
     }
 }
 
@@ -72,8 +88,15 @@ fn statement<'a>(
     sql: &'static str,
     params: impl Iterator<Item = ValueRef<'a>>,
 ) -> Result<Rows, rusqlite::Error> {
+    execute(connection, &mut connection.prepare_cached(sql)?, params)
+}
+
+fn execute<'a>(
+    connection: &Connection,
+    prepared: &mut CachedStatement<'_>,
+    params: impl Iterator<Item = ValueRef<'a>>,
+) -> Result<Rows, rusqlite::Error> {
     let before = connection.total_changes();
-    let mut prepared: CachedStatement<'_> = connection.prepare_cached(sql)?;
     for (index, param) in params.enumerate() {
         prepared.raw_bind_parameter(index + 1, Bound(param))?;
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use jadpo_core::broker::{Broker, BrokerError, Moment, Sql};
+use jadpo_core::broker::{Broker, BrokerError, Moment, NewBatch, Sent, Sql};
 use jadpo_core::store::{Rows, Statement, StoreError};
 use tokio::sync::oneshot;
 
@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 #[derive(Debug)]
 pub(super) enum Job {
     Batch(BatchWork),
+    Send(SendWork),
     /// An operation, and about how many bytes it writes.
     Broker(Box<dyn Work>, usize),
 }
@@ -20,6 +21,16 @@ pub(super) struct BatchWork {
     pub(super) statements: Vec<Statement>,
     pub(super) outcome: Option<Result<Vec<Rows>, StoreError>>,
     answer: oneshot::Sender<Result<Vec<Rows>, StoreError>>,
+}
+
+/// Messages on their way to a queue, and what came of them. They are no [`Operation`], so that the writer can hand
+/// over at once what came at once.
+#[derive(Debug)]
+pub(super) struct SendWork {
+    pub(super) queue: String,
+    pub(super) batch: NewBatch,
+    pub(super) outcome: Option<Result<Sent, BrokerError>>,
+    answer: oneshot::Sender<Result<Sent, BrokerError>>,
 }
 
 /// An operation of the broker, and what came of it. It may be run again if its transaction is rolled back, for a fault
@@ -59,7 +70,15 @@ impl Job {
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Batch(_) => 0,
+            Self::Send(work) => work.batch.messages.iter().map(|message| message.body.len()).sum(),
             Self::Broker(_, bytes) => *bytes,
+        }
+    }
+
+    pub(super) fn as_send(&mut self) -> Option<&mut SendWork> {
+        match self {
+            Self::Send(work) => Some(work),
+            _ => None,
         }
     }
 
@@ -67,7 +86,10 @@ impl Job {
     pub(super) fn fail(&mut self, error: &StoreError) {
         match self {
             Self::Batch(work) if !matches!(work.outcome, Some(Err(_))) => work.outcome = Some(Err(error.clone())),
-            Self::Batch(_) => {}
+            Self::Send(work) if !matches!(work.outcome, Some(Err(_))) => {
+                work.outcome = Some(Err(error.clone().into()));
+            }
+            Self::Batch(_) | Self::Send(_) => {}
             Self::Broker(work, _) => work.fail(error),
         }
     }
@@ -78,6 +100,9 @@ impl Job {
             Self::Batch(work) => {
                 let _ = work.outcome.map(|outcome| work.answer.send(outcome));
             }
+            Self::Send(work) => {
+                let _ = work.outcome.map(|outcome| work.answer.send(outcome));
+            }
             Self::Broker(work, _) => work.answer(),
         }
     }
@@ -86,6 +111,12 @@ impl Job {
 impl BatchWork {
     pub(super) fn new(statements: Vec<Statement>, answer: oneshot::Sender<Result<Vec<Rows>, StoreError>>) -> Self {
         Self { statements, outcome: None, answer }
+    }
+}
+
+impl SendWork {
+    pub(super) fn new(queue: String, batch: NewBatch, answer: oneshot::Sender<Result<Sent, BrokerError>>) -> Self {
+        Self { queue, batch, outcome: None, answer }
     }
 }
 

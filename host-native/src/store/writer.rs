@@ -3,13 +3,13 @@
 
 use std::time::{Duration, Instant};
 
-use jadpo_core::broker::{Broker, Moment};
+use jadpo_core::broker::{Broker, Moment, Sql};
 use jadpo_core::store::StoreError;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, watch};
 
 use super::run;
-use super::work::{Job, Work};
+use super::work::{Job, SendWork};
 use crate::host::{now_ms, random};
 
 /// Requests in one transaction at most, so that the first of them does not wait for ever.
@@ -68,6 +68,24 @@ fn gather(waiting: &mut mpsc::Receiver<Job>, group: &mut Vec<Job>, last_group: u
     }
 }
 
+/// How many jobs at the front send to one queue; 1 if the first does something else.
+fn sent_together(jobs: &[Job]) -> usize {
+    let Some(Job::Send(first)) = jobs.first() else { return 1 };
+    jobs.iter().take_while(|job| matches!(job, Job::Send(next) if next.queue == first.queue)).count()
+}
+
+/// Carries out jobs that send to one queue.
+fn send(broker: &mut Broker, sql: &mut dyn Sql, moment: Moment, jobs: &mut [Job]) -> Result<(), StoreError> {
+    let mut works: Vec<&mut SendWork> = jobs.iter_mut().filter_map(Job::as_send).collect();
+    let Some(queue) = works.first().map(|work| work.queue.clone()) else { return Ok(()) };
+    let outcomes = broker.send_each(sql, moment, &queue, works.iter().map(|work| &work.batch));
+    let outcomes = outcomes.inspect_err(|error| {
+        works.iter_mut().for_each(|work| work.outcome = Some(Err(error.clone().into())));
+    })?;
+    works.into_iter().zip(outcomes).for_each(|(work, outcome)| work.outcome = Some(outcome));
+    Ok(())
+}
+
 struct Writer {
     connection: Connection,
     broker: Option<Broker>,
@@ -109,9 +127,12 @@ impl Writer {
             jobs.iter_mut().for_each(|job| job.fail(&error));
             return jobs.len();
         }
-        for index in 0..jobs.len() {
-            let Some((done, [job, ..])) = jobs.split_at_mut_checked(index) else { break };
-            let failure = self.run_one(job, manner, moment).err();
+        let mut index = 0;
+        while index < jobs.len() {
+            let Some((done, rest)) = jobs.split_at_mut_checked(index) else { break };
+            let together = if manner == Manner::Quick { sent_together(rest) } else { 1 };
+            let Some(now) = rest.get_mut(..together) else { break };
+            let failure = self.run_some(now, manner, moment).err();
             if failure.is_some() && manner == Manner::Quick {
                 self.roll_back();
                 return 0;
@@ -120,9 +141,10 @@ impl Writer {
                 let why = failure.map_or_else(String::new, |error| error.to_string());
                 let lost = StoreError::Unavailable(format!("its transaction was rolled back: {why}"));
                 self.broker_is_right = false;
-                done.iter_mut().chain([job]).for_each(|job| job.fail(&lost));
-                return index + 1;
+                done.iter_mut().chain(now).for_each(|job| job.fail(&lost));
+                return index + together;
             }
+            index += together;
         }
         if let Err(error) = run::cached(&self.connection, "COMMIT") {
             self.roll_back();
@@ -150,11 +172,13 @@ impl Writer {
         }
     }
 
+    /// Runs one job, or several that send to one queue.
+    ///
     /// # Errors
     /// A failure that a broker's operation ended with, or the loss of the whole transaction.
-    fn run_one(&mut self, job: &mut Job, manner: Manner, moment: Moment) -> Result<(), StoreError> {
-        match job {
-            Job::Batch(work) => {
+    fn run_some(&mut self, jobs: &mut [Job], manner: Manner, moment: Moment) -> Result<(), StoreError> {
+        match jobs {
+            [Job::Batch(work)] => {
                 let outcome = run::in_savepoint(&self.connection, || run::batch(&self.connection, &work.statements));
                 let failure = outcome.as_ref().err().cloned();
                 work.outcome = Some(outcome);
@@ -163,31 +187,33 @@ impl Writer {
                     _ => Ok(()),
                 }
             }
-            Job::Broker(work, _) if manner == Manner::Quick => self.operate(work.as_mut(), moment),
-            Job::Broker(work, _) => {
-                run::cached(&self.connection, "SAVEPOINT request").inspect_err(|error| work.fail(error))?;
-                let outcome = self.operate(work.as_mut(), moment);
+            _ if manner == Manner::Quick => self.operate(jobs, moment),
+            _ => {
+                let fail = |jobs: &mut [Job], error: &StoreError| jobs.iter_mut().for_each(|job| job.fail(error));
+                run::cached(&self.connection, "SAVEPOINT request").inspect_err(|error| fail(jobs, error))?;
+                let outcome = self.operate(jobs, moment);
                 if outcome.is_err() {
                     self.broker_is_right = false;
                 }
-                run::end_savepoint(&self.connection, outcome.is_ok()).inspect_err(|error| work.fail(error))?;
+                run::end_savepoint(&self.connection, outcome.is_ok()).inspect_err(|error| fail(jobs, error))?;
                 outcome
             }
         }
     }
 
-    fn operate(&mut self, work: &mut dyn Work, moment: Moment) -> Result<(), StoreError> {
-        let mut sql = run::Session(&self.connection);
+    fn operate(&mut self, jobs: &mut [Job], moment: Moment) -> Result<(), StoreError> {
+        let mut sql = run::Session::new(&self.connection);
         let made = match &mut self.broker {
             Some(_) if self.broker_is_right => Ok(()),
             Some(broker) => broker.reload(&mut sql, moment),
             none => Broker::load(&mut sql, moment).map(|broker| *none = Some(broker)),
         };
-        made.inspect_err(|error| work.fail(error))?;
+        made.inspect_err(|error| jobs.iter_mut().for_each(|job| job.fail(error)))?;
         self.broker_is_right = true;
-        match &mut self.broker {
-            Some(broker) => work.run(broker, &mut sql, moment),
-            None => Ok(()),
+        match (&mut self.broker, jobs) {
+            (Some(broker), [Job::Broker(work, _)]) => work.run(broker, &mut sql, moment),
+            (Some(broker), jobs) => send(broker, &mut sql, moment, jobs),
+            (None, _) => Ok(()),
         }
     }
 
