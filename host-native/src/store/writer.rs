@@ -27,6 +27,7 @@ pub(super) fn run(connection: Connection, mut waiting: mpsc::Receiver<Job>, chan
     let mut group = Vec::with_capacity(GROUP_MAX);
     let mut last_group = 0;
     loop {
+        gather(&mut waiting, &mut group, last_group);
         if group.is_empty() && waiting.blocking_recv_many(&mut group, GROUP_MAX) == 0 {
             break;
         }
@@ -54,7 +55,7 @@ fn fitting(group: &[Job]) -> usize {
 }
 
 /// Waits a moment for as many requests as the last commit answered: who was answered is about to ask again, and
-/// whoever comes late waits for a whole commit.
+/// whoever comes late waits for a whole commit. To be awake when they come saves the time to wake up.
 fn gather(waiting: &mut mpsc::Receiver<Job>, group: &mut Vec<Job>, last_group: usize) {
     if group.len() >= last_group {
         return;
