@@ -114,8 +114,8 @@ async fn a_full_disk_fails_what_does_not_fit_and_loses_nothing_else() {
     open.close();
     let connection = open::existing(&path).unwrap();
     let pages: i64 = connection.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
-    // As on a disk with room for some 200 KB.
-    connection.query_row(&format!("PRAGMA max_page_count = {}", pages + 25), [], |row| row.get::<_, i64>(0)).unwrap();
+    // As on a disk with room for some 160 KB.
+    connection.query_row(&format!("PRAGMA max_page_count = {}", pages + 20), [], |row| row.get::<_, i64>(0)).unwrap();
     let open = OpenStore::start(&path, connection).unwrap();
     let broker = Broker::open(open.handle()).await.unwrap();
     broker.create("jobs", Settings::default()).await.unwrap();
