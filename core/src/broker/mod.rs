@@ -26,6 +26,7 @@ mod redrive;
 mod remove;
 pub mod schema;
 mod send;
+mod serving;
 mod settings;
 mod settle;
 mod sql;

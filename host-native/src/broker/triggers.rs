@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use jadpo_core::admin::queues::Serving;
 use jadpo_core::broker::{BrokerError, MessageId, NewMessage, Run, TriggerState};
 
 use super::Broker;
@@ -84,5 +85,23 @@ impl Broker {
     /// As [`webhook_tokens`](jadpo_core::broker::Broker::webhook_tokens).
     pub async fn webhook_tokens(&self) -> Result<BTreeMap<String, String>, BrokerError> {
         self.store.broker(|broker, sql, _| broker.webhook_tokens(sql)).await
+    }
+
+    /// What the server said that last started on this store.
+    ///
+    /// # Errors
+    /// [`BrokerError::Store`].
+    pub async fn serving(&self) -> Result<Option<Serving>, BrokerError> {
+        let told = self.store.broker(|broker, sql, _| broker.serving(sql)).await?;
+        Ok(told.as_deref().and_then(Serving::from_json))
+    }
+
+    /// Keeps what a server says of itself when it starts, for commands that open its store.
+    ///
+    /// # Errors
+    /// [`BrokerError::Store`].
+    pub async fn set_serving(&self, serving: &Serving) -> Result<(), BrokerError> {
+        let told = serving.to_json();
+        self.store.broker(move |broker, sql, _| broker.set_serving(sql, &told)).await
     }
 }

@@ -4,7 +4,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 
-use crate::broker::{self, Content, NewBatch};
+use crate::admin::PREVIEW_CHARS;
+use crate::broker::{self, Content, LeaseKey, MessageId, NewBatch, Peeked};
+use crate::inbound::{Inbound, enqueue};
+
+/// Longest MIME type, in bytes.
+const MIME_BYTES_MAX: usize = 200;
 
 /// Messages to be sent: all of them are kept, or none.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -27,7 +32,8 @@ pub struct NewMessage {
     /// The body in base64, whatever it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body_base64: Option<String>,
-    /// `json`, `text` or `bytes`. Absent: `text` for `body`, `bytes` for `body_base64`.
+    /// `json`, `text` or `bytes`, or a MIME type, which is kept with the message. Absent: `text` for `body`, `bytes`
+    /// for `body_base64`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
     /// Seconds to wait. 0 is none.
@@ -140,21 +146,22 @@ pub struct Removed {
 }
 
 impl Send {
-    /// The batch for the broker.
+    /// The batch for the broker, to be sent to this queue at this time.
     ///
     /// # Errors
     /// In words, with the message's place counted from 1: what a body is missing, or what its content type is not.
-    pub fn into_batch(self) -> Result<NewBatch, String> {
+    pub fn into_batch(self, queue: &str, now_ms: i64) -> Result<NewBatch, String> {
         let mut messages = Vec::with_capacity(self.messages.len());
         for (index, message) in self.messages.into_iter().enumerate() {
-            messages.push(message.into_message().map_err(|why| format!("message {}: {why}", index + 1))?);
+            let message = message.into_message(queue, now_ms).map_err(|why| format!("message {}: {why}", index + 1))?;
+            messages.push(message);
         }
         Ok(NewBatch { messages, delay_s: self.delay_seconds })
     }
 }
 
 impl NewMessage {
-    fn into_message(self) -> Result<broker::NewMessage, String> {
+    fn into_message(self, queue: &str, now_ms: i64) -> Result<broker::NewMessage, String> {
         let (body, is_text) = match (self.body, self.body_base64) {
             (Some(text), None) => (text.into_bytes(), true),
             (None, Some(encoded)) => {
@@ -162,6 +169,7 @@ impl NewMessage {
             }
             _ => return Err("give body, or body_base64".to_owned()),
         };
+        let delay_s = self.delay_seconds;
         let content = match self.content_type.as_deref() {
             None if is_text => Content::Text,
             None => Content::Bytes,
@@ -171,8 +179,83 @@ impl NewMessage {
             Some("json") => Content::Json,
             Some("text") => Content::Text,
             Some("bytes") => Content::Bytes,
-            Some(_) => return Err("content_type: one of json, text and bytes".to_owned()),
+            Some(mime) => return as_posted(queue, mime, body, delay_s, now_ms),
         };
-        Ok(broker::NewMessage { content, body, delay_s: self.delay_seconds, meta: None })
+        Ok(broker::NewMessage { content, body, delay_s, meta: None })
+    }
+}
+
+/// A message with a MIME type is the one that a POST of its body with this type makes.
+fn as_posted(
+    queue: &str,
+    mime: &str,
+    body: Vec<u8>,
+    delay_s: Option<u32>,
+    now_ms: i64,
+) -> Result<broker::NewMessage, String> {
+    let is_one =
+        mime.contains('/') && mime.len() <= MIME_BYTES_MAX && mime.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    if !is_one {
+        return Err("content_type: json, text, bytes or a MIME type".to_owned());
+    }
+    let inbound = Inbound {
+        method: "POST".to_owned(),
+        path: format!("/_queues/{queue}"),
+        query: None,
+        headers: vec![("Content-Type".to_owned(), mime.as_bytes().to_vec())],
+        body,
+        received_at_ms: now_ms,
+    };
+    let message = enqueue(inbound).map_err(|refusal| refusal.message)?;
+    Ok(broker::NewMessage { delay_s, ..message })
+}
+
+/// The id that 32 hex digits stand for.
+pub(super) fn message_id(text: &str) -> Option<MessageId> {
+    let is_one = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_one.then(|| u128::from_str_radix(text, 16).ok().map(MessageId)).flatten()
+}
+
+impl PeekedMessage {
+    /// A message that the broker showed; whole, or only its beginning.
+    #[must_use]
+    pub fn of(peeked: Peeked, key: &LeaseKey, full: bool) -> Self {
+        let Peeked { message, state, reference } = peeked;
+        let (state, for_ms) = match state {
+            broker::State::Ready => (State::Ready, None),
+            broker::State::Leased { for_ms } => (State::InFlight, Some(for_ms)),
+            broker::State::Delayed { for_ms } => (State::Delayed, Some(for_ms)),
+        };
+        let chars = PREVIEW_CHARS as usize;
+        // A character has four bytes at most, so no more need be looked at.
+        let beginning = message.body.get(..chars * 4).unwrap_or(&message.body);
+        Self {
+            id: message.id.to_string(),
+            reference: key.seal_ref(&reference),
+            state,
+            for_ms,
+            sent_at_ms: message.sent_at_ms,
+            attempts: message.attempts,
+            content_type: message.content.name().to_owned(),
+            bytes: message.body.len() as u64,
+            preview: String::from_utf8_lossy(beginning).chars().take(chars).collect(),
+            body_base64: full.then(|| BASE64.encode(&message.body)),
+            meta: message.meta.filter(|_| full),
+            progress: message.progress,
+            dead: message.dead.map(DeadLetter::from),
+        }
+    }
+}
+
+impl From<broker::Dead> for DeadLetter {
+    fn from(dead: broker::Dead) -> Self {
+        Self {
+            queue: dead.queue,
+            attempts: dead.attempts,
+            first_at_ms: dead.first_at_ms,
+            died_at_ms: dead.last_at_ms,
+            reason: dead.reason.name().to_owned(),
+            error: dead.error,
+        }
     }
 }

@@ -23,16 +23,20 @@
 //! | `GET redrives/ID` | [`Redrive`] |
 //! | `POST redrives/ID/cancel` | [`Redrive`] |
 
+mod listed;
 mod messages;
 mod problem;
 mod queue;
 mod redrive;
+mod serving;
 mod trigger;
 
+pub use listed::{consumers, triggers, webhooks};
 pub use messages::{DeadLetter, Messages, NewMessage, PeekedMessage, Remove, Removed, Send, Sent, State};
 pub use problem::{problem, status};
 pub use queue::{Consumer, Emptied, NewQueue, Queue, QueueSettings, Queues};
 pub use redrive::{NewRedrive, Redrive, RedriveFilter, RedrivePreview, RedriveState, Redrives};
+pub use serving::{Mode, Serving};
 pub use trigger::{Outcome, Run, Trigger, TriggerKind, Triggers, Webhook, Webhooks};
 
 /// Most bytes of a request's body: a full batch in base64, with room to spare. A host need not read more: one byte
@@ -46,7 +50,3 @@ pub const MESSAGES_LIMIT_MAX: usize = 100;
 pub const FULL_LIMIT_MAX: usize = 25;
 /// Most messages removed by one request.
 pub const REMOVE_MAX: usize = 100;
-/// Most ids in a redrive's filter.
-pub const REDRIVE_IDS_MAX: usize = 1_000;
-/// Longest text that a redrive's filter looks for in errors, in bytes.
-pub const REDRIVE_ERROR_BYTES_MAX: usize = 500;

@@ -1,0 +1,130 @@
+//! What an app declares and what the store knows of it, put together for an operator.
+
+use std::collections::BTreeMap;
+
+use super::queue::Consumer;
+use super::trigger::{Outcome, Run, Trigger, TriggerKind, Webhook};
+use super::{Mode, Serving};
+use crate::broker::{self, RunOutcome, TriggerState, queue_trigger, schedule_trigger};
+use crate::local;
+use crate::program::{Connection, Program, Target, Verify};
+use crate::schedule::Schedules;
+use crate::trigger::{Consumer as Declared, Triggers};
+
+/// The triggers of a program, by name: those of queues, then those of schedules.
+#[must_use]
+pub fn triggers(program: &Program, states: &BTreeMap<String, TriggerState>, now_ms: i64) -> Vec<Trigger> {
+    let state = |name: &str| states.get(name).cloned().unwrap_or_default();
+    let schedules = Schedules::of(program);
+    let own: Vec<String> = schedules.names().map(local::queue_of_schedule).collect();
+    let declared = Triggers::of(program);
+    let mut triggers = Vec::new();
+    for declared in declared.declared().filter(|declared| !own.contains(&declared.queue)) {
+        let (functions, event) = match &declared.consumer {
+            Declared::Functions(functions) => (functions.clone(), None),
+            Declared::Receiving => (Vec::new(), event_of(program, &declared.queue)),
+            Declared::Nobody => continue,
+        };
+        let name = queue_trigger(&declared.queue);
+        let TriggerState { enabled, last_run, .. } = state(&name);
+        triggers.push(Trigger {
+            name,
+            kind: TriggerKind::Queue,
+            queue: declared.queue.clone(),
+            schedule: None,
+            functions,
+            event,
+            enabled,
+            last_run: last_run.map(Run::from),
+            last_occurrence_ms: None,
+            next_at_ms: None,
+        });
+    }
+    for (function, declared) in &program.functions {
+        let Some(schedule) = &declared.schedule else { continue };
+        let name = schedule_trigger(function);
+        let TriggerState { enabled, last_run, last_occurrence_ms } = state(&name);
+        let (queue, of_queue) = match &declared.target {
+            Target::Send(queue) => (queue.clone(), None),
+            _ => {
+                let queue = local::queue_of_schedule(function);
+                let of_queue = state(&queue_trigger(&queue)).last_run;
+                (queue, of_queue)
+            }
+        };
+        triggers.push(Trigger {
+            name,
+            kind: TriggerKind::Schedule,
+            queue,
+            schedule: Some(schedule.clone()),
+            functions: vec![function.clone()],
+            event: None,
+            enabled,
+            // What it sends is run by its queue's trigger, which knows how that ended.
+            last_run: last_run.into_iter().chain(of_queue).max_by_key(|run| run.at_ms).map(Run::from),
+            last_occurrence_ms,
+            next_at_ms: schedules.next_after(function, now_ms),
+        });
+    }
+    triggers
+}
+
+/// Who consumes the queues that a program declares, by queue.
+#[must_use]
+pub fn consumers(program: &Program, states: &BTreeMap<String, TriggerState>) -> BTreeMap<String, Consumer> {
+    let declared = Triggers::of(program);
+    let consumers = declared.declared().filter_map(|declared| {
+        let enabled = states.get(&queue_trigger(&declared.queue)).is_none_or(|state| state.enabled);
+        let (functions, event) = match &declared.consumer {
+            Declared::Functions(functions) => (functions.clone(), None),
+            Declared::Receiving => (Vec::new(), event_of(program, &declared.queue)),
+            Declared::Nobody => return None,
+        };
+        Some((declared.queue.clone(), Consumer { functions, event, enabled }))
+    });
+    consumers.collect()
+}
+
+/// The webhooks of a program. Where `serving` is in production, or nobody served it yet, their addresses hold the
+/// tokens that are given here.
+#[must_use]
+pub fn webhooks(program: &Program, serving: Option<&Serving>, tokens: &BTreeMap<String, String>) -> Vec<Webhook> {
+    let open = serving.is_some_and(|serving| serving.mode == Mode::Dev);
+    let webhooks = program.webhooks.iter().map(|(name, webhook)| {
+        let token = tokens.get(name).filter(|_| !open);
+        Webhook {
+            name: name.clone(),
+            queue: webhook.queue.clone(),
+            verify: webhook.verify.as_ref().map(scheme).map(str::to_owned),
+            path: token.map_or(format!("/_webhooks/{name}"), |token| format!("/_webhooks/{name}/{token}")),
+        }
+    });
+    webhooks.collect()
+}
+
+fn scheme(verify: &Verify) -> &'static str {
+    match verify {
+        Verify::Stripe(_) => "stripe",
+        Verify::Github(_) => "github",
+        Verify::Shopify(_) => "shopify",
+        Verify::Standard(_) => "standard",
+    }
+}
+
+/// The event that a local queue's messages become.
+fn event_of(program: &Program, queue: &str) -> Option<String> {
+    let is_it =
+        |connection: &Connection| matches!(connection, Connection::LocalQueue { queue: own, .. } if own == queue);
+    let (name, _) = program.connections.iter().find(|(_, connection)| is_it(connection))?;
+    program.receiving.get(name).map(|receiving| receiving.event.clone())
+}
+
+impl From<broker::Run> for Run {
+    fn from(run: broker::Run) -> Self {
+        let outcome = match run.outcome {
+            RunOutcome::Done => Outcome::Done,
+            RunOutcome::Failed => Outcome::Failed,
+        };
+        Self { at_ms: run.at_ms, outcome, error: run.error, message_id: run.message.map(|id| id.to_string()) }
+    }
+}
