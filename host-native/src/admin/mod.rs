@@ -3,7 +3,9 @@
 
 mod messages;
 mod queues;
+mod redrives;
 mod route;
+mod triggers;
 
 use jadpo_core::admin::{self, ProblemDetail, Request, Response};
 use jadpo_core::broker::BrokerError;

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use jadpo_core::admin::Response;
-use jadpo_core::admin::queues::{Emptied, NewQueue, QUEUES_LIMIT_MAX, Queue, QueueSettings, Queues};
+use jadpo_core::admin::queues::{
+    Consumer, Emptied, NewQueue, QUEUES_LIMIT_MAX, Queue, QueueSettings, Queues, consumers,
+};
 use jadpo_core::broker::{BrokerError, QueueInfo};
 
 use super::{Call, Refusal, done, invalid, nearest};
@@ -64,7 +66,7 @@ pub(super) async fn delete(call: &Call<'_>, name: &str) -> Result<Response, Refu
     done(&Emptied::from(meant(call, name, call.broker.delete(name).await).await?))
 }
 
-async fn one(call: &Call<'_>, name: &str) -> Result<Queue, Refusal> {
+pub(super) async fn one(call: &Call<'_>, name: &str) -> Result<Queue, Refusal> {
     let all = Known::read(call).await?;
     match all.queues.get(name) {
         Some(info) => Ok(all.queue(call, info).await?),
@@ -95,13 +97,14 @@ fn unknown<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> Refusal {
 }
 
 /// All queues, and which of them take whose dead letters.
-pub(super) struct Known {
+struct Known {
     queues: BTreeMap<String, QueueInfo>,
     dead_letters_of: BTreeMap<String, Vec<String>>,
+    consumers: BTreeMap<String, Consumer>,
 }
 
 impl Known {
-    pub(super) async fn read(call: &Call<'_>) -> Result<Self, BrokerError> {
+    async fn read(call: &Call<'_>) -> Result<Self, BrokerError> {
         let queues: BTreeMap<String, QueueInfo> =
             call.broker.list().await?.into_iter().map(|info| (info.name.clone(), info)).collect();
         let mut dead_letters_of: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -110,7 +113,8 @@ impl Known {
                 dead_letters_of.entry(dead.clone()).or_default().push(name.clone());
             }
         }
-        Ok(Self { queues, dead_letters_of })
+        let consumers = consumers(&call.app.program, &call.broker.triggers().await?);
+        Ok(Self { queues, dead_letters_of, consumers })
     }
 
     async fn queue(&self, call: &Call<'_>, info: &QueueInfo) -> Result<Queue, BrokerError> {
@@ -134,7 +138,7 @@ impl Known {
             dead_letter_queue,
             dead_letters,
             dead_letters_of: self.dead_letters_of.get(&info.name).cloned().unwrap_or_default(),
-            consumer: None,
+            consumer: self.consumers.get(&info.name).cloned(),
             settings: QueueSettings::from(&info.settings),
         })
     }

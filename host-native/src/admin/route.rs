@@ -3,7 +3,7 @@
 use jadpo_core::admin::{PREFIX, ProblemDetail, Response};
 use percent_encoding::percent_decode_str;
 
-use super::{Call, Refusal, messages, not_found, queues};
+use super::{Call, Refusal, messages, not_found, queues, redrives, triggers};
 
 /// Whether the path, without the endpoint's prefix, belongs to what is answered here and not by the core.
 pub(super) fn is_here(path: &str) -> bool {
@@ -26,6 +26,18 @@ pub(super) async fn run(call: &Call<'_>, path: &str) -> Result<Response, Refusal
         (["queues", name, "resume"], "POST") => queues::pause(call, name, false).await,
         (["queues", name, "messages"], "POST") => messages::send(call, name).await,
         (["queues", name, "messages"], "DELETE") => queues::purge(call, name).await,
+        (["queues", name, "messages"], "GET") => messages::peek(call, name).await,
+        (["queues", name, "messages", "remove"], "POST") => messages::remove(call, name).await,
+        (["queues", name, "dead-letters"], "GET") => messages::dead_letters(call, name).await,
+        (["triggers"], "GET") => triggers::list(call).await,
+        (["triggers", name, "enable"], "POST") => triggers::enable(call, name, true).await,
+        (["triggers", name, "disable"], "POST") => triggers::enable(call, name, false).await,
+        (["webhooks"], "GET") => triggers::webhooks(call).await,
+        (["webhooks", name, "rotate"], "POST") => triggers::rotate(call, name).await,
+        (["redrives"], "GET") => redrives::list(call).await,
+        (["redrives"], "POST") => redrives::start(call).await,
+        (["redrives", id], "GET") => redrives::show(call, id).await,
+        (["redrives", id, "cancel"], "POST") => redrives::cancel(call, id).await,
         (parts, _) => Err(refuse(call, parts)),
     }
 }
@@ -33,10 +45,15 @@ pub(super) async fn run(call: &Call<'_>, path: &str) -> Result<Response, Refusal
 /// The refusal of a path that is not there, or of a method that the path does not take.
 fn refuse(call: &Call<'_>, parts: &[&str]) -> Refusal {
     let takes = match parts {
-        ["queues"] => "GET or POST",
+        ["queues"] | ["redrives"] => "GET or POST",
         ["queues", _] => "GET or DELETE",
-        ["queues", _, "messages"] => "POST or DELETE",
-        ["queues", _, "pause" | "resume"] => "POST",
+        ["queues", _, "messages"] => "GET, POST or DELETE",
+        ["queues", _, "dead-letters"] | ["triggers" | "webhooks"] | ["redrives", _] => "GET",
+        ["queues", _, "pause" | "resume"]
+        | ["queues", _, "messages", "remove"]
+        | ["triggers", _, "enable" | "disable"]
+        | ["webhooks", _, "rotate"]
+        | ["redrives", _, "cancel"] => "POST",
         _ => {
             let there = format!("there are {PREFIX}queues, {PREFIX}triggers, {PREFIX}webhooks and {PREFIX}redrives");
             return not_found("not_found", there, None);
