@@ -7,8 +7,14 @@ mod dev;
 mod diagnostics;
 mod load;
 mod output;
+mod place;
+mod queues;
 mod running;
 mod serve;
+mod spans;
+mod triggers;
+mod webhooks;
+mod words;
 
 use std::process::ExitCode;
 
@@ -36,6 +42,12 @@ enum Command {
     Dev(dev::Args),
     /// Run a native deployable: its queues, webhooks and schedules, the tick, and the operator's endpoint
     Serve(serve::Args),
+    /// Queues and their messages: list, send, look at, put dead letters back, pause, empty, delete
+    Queues(queues::Args),
+    /// What runs functions, a queue or a schedule: list, enable, disable
+    Triggers(triggers::Args),
+    /// The addresses that outside systems post to: list, rotate
+    Webhooks(webhooks::Args),
     /// List, show and retry what is parked or has failed
     Deliveries(deliveries::Args),
 }
@@ -48,6 +60,9 @@ pub fn main(linked: Linked) -> ExitCode {
         Command::Build(args) => build::run(&args),
         Command::Dev(args) => dev::run(&args, &linked),
         Command::Serve(args) => serve::run(&args, &linked),
+        Command::Queues(args) => queues::run(&args),
+        Command::Triggers(args) => triggers::run(&args),
+        Command::Webhooks(args) => webhooks::run(&args),
         Command::Deliveries(args) => deliveries::run(&args),
     };
     exit.into()

@@ -17,16 +17,19 @@ pub(crate) enum Exit {
 
 /// Says what happened, to what, and what to do, on standard error.
 pub(crate) fn error(what: &str, help: Option<&str>) {
-    anstream::eprintln!("{}error{}: {what}", RED, RESET);
+    let mut stderr = anstream::stderr().lock();
+    // Nobody is there to be told that nobody can be told.
+    let _ = writeln!(stderr, "{RED}error{RESET}: {what}");
     if let Some(help) = help {
-        anstream::eprintln!("{}help{}: {help}", CYAN, RESET);
+        let _ = writeln!(stderr, "{CYAN}help{RESET}: {help}");
     }
 }
 
 /// Says that something is refused, by its code and in the words that `jadpo check` has for it.
 pub(crate) fn refusal(code: &str, what: &str, help: &str) {
-    anstream::eprintln!("{RED}error[{code}]{RESET}: {what}");
-    anstream::eprintln!("{CYAN}help{RESET}: {help}");
+    let mut stderr = anstream::stderr().lock();
+    let _ = writeln!(stderr, "{RED}error[{code}]{RESET}: {what}");
+    let _ = writeln!(stderr, "{CYAN}help{RESET}: {help}");
 }
 
 /// The same as one JSON object, in the form that `jadpo check --json` has for problems.
@@ -37,6 +40,11 @@ pub(crate) fn problem_json(code: &str, what: &str, help: Option<&str>) -> Value 
 /// Prints a line on standard output. Whoever closed it, as `head` does, has seen enough: that is no failure.
 pub(crate) fn line(text: &str) {
     let _ = writeln!(anstream::stdout().lock(), "{text}");
+}
+
+/// Says something on standard error that is no error: what is being done, or what to do next.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(anstream::stderr().lock(), "{text}");
 }
 
 const RED: &str = "\u{1b}[1;31m";

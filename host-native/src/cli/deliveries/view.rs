@@ -1,15 +1,15 @@
 //! How items look on a terminal.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 
-use crate::host::now_ms;
-use crate::log::rfc3339;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use comfy_table::{ContentArrangement, Table, presets};
 use jadpo_core::admin::{Item, Kind, Retried};
 
 use super::super::output::{self, Exit};
+use super::super::words::{self, brief, count, plain, shortened, span};
+use crate::host::now_ms;
+use crate::log::rfc3339;
 
 /// Characters of a body that `show` prints; `--body` gives all of it.
 const BODY_SHOWN_CHARS: usize = 2_000;
@@ -22,9 +22,7 @@ pub(super) fn list(items: &[Item], more: bool) {
         output::line("nothing is parked and no delivery has failed");
         return;
     }
-    let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(["id", "reason", "from", "for", "tries", "since", "what is wrong"]);
+    let mut table = words::table(["id", "reason", "from", "for", "tries", "since", "what is wrong"]);
     for item in items {
         let from = item.queue.as_deref().unwrap_or(&item.connection);
         let whom = match (&item.event, &item.subscriber) {
@@ -39,8 +37,8 @@ pub(super) fn list(items: &[Item], more: bool) {
             plain(from),
             plain(&whom),
             item.attempts.to_string(),
-            ago(now_ms() - item.since_ms),
-            plain(&shortened(&item.detail, DETAIL_SHOWN_CHARS)),
+            span(now_ms() - item.since_ms),
+            brief(&item.detail, DETAIL_SHOWN_CHARS),
         ]);
     }
     output::line(&table.to_string());
@@ -71,7 +69,7 @@ pub(super) fn item(item: &Item) {
     fields.push(("message id", item.message_id.clone()));
     fields.push(("tries", item.attempts.to_string()));
     fields.push(("sent", rfc3339(item.sent_at_ms)));
-    fields.push(("since", format!("{} ({} ago)", rfc3339(item.since_ms), ago(now_ms() - item.since_ms))));
+    fields.push(("since", format!("{} ({} ago)", rfc3339(item.since_ms), span(now_ms() - item.since_ms))));
     if let Some(at) = item.retry_at_ms {
         fields.push(("to be retried", format!("asked for at {}; the next tick takes it up", rfc3339(at))));
     }
@@ -94,6 +92,8 @@ pub(super) fn body(item: &Item) -> Exit {
     let mut out = std::io::stdout().lock();
     match out.write_all(&bytes_of(item)).and_then(|()| out.flush()) {
         Ok(()) => Exit::Done,
+        // Whoever closed it has seen enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Exit::Done,
         Err(error) => {
             output::error(&format!("the body cannot be written: {error}"), None);
             Exit::Failed
@@ -120,44 +120,10 @@ fn bytes_of(item: &Item) -> Vec<u8> {
     }
 }
 
-/// Text that somebody sent, with what could steer a terminal made visible.
-fn plain(text: &str) -> String {
-    let steers = |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    text.chars().flat_map(|c| if steers(c) { c.escape_unicode().collect::<Vec<_>>() } else { vec![c] }).collect()
-}
-
-fn shortened(text: &str, chars_max: usize) -> String {
-    let mut short: String = text.chars().take(chars_max).collect();
-    if short.len() < text.len() {
-        short.push('…');
-    }
-    short
-}
-
-/// A span of time in its largest unit.
-fn ago(span_ms: i64) -> String {
-    let seconds = span_ms.max(0) / 1000;
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3_600 => format!("{} min", seconds / 60),
-        3_600..86_400 => format!("{} h", seconds / 3_600),
-        _ => format!("{} d", seconds / 86_400),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_could_steer_a_terminal_is_made_visible() {
-        assert_eq!(plain("a\u{1b}[31mred\u{202e}"), "a\\u{1b}[31mred\\u{202e}");
-        assert_eq!(plain("Größe 5 ✓"), "Größe 5 ✓");
-    }
-
-    #[test]
-    fn spans_are_told_in_their_largest_unit() {
-        let told: Vec<String> = [-5, 59_999, 60_000, 7_200_000, 172_800_000].map(ago).into();
-        assert_eq!(told, ["0 s", "59 s", "1 min", "2 h", "2 d"]);
+/// Where dead letters of local queues are to be found.
+pub(super) fn dead_letters(queues: &[(String, u64)]) {
+    for (queue, letters) in queues {
+        let letters = count(*letters, "dead letter");
+        output::line(&format!("the queue {queue} has {letters}: jadpo queues dead-letters {queue}"));
     }
 }

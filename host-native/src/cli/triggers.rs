@@ -1,0 +1,115 @@
+//! `jadpo triggers`: what runs functions, and how that last ended.
+
+use clap::{Parser, Subcommand};
+use jadpo_core::admin::queues::{Outcome, Trigger, TriggerKind};
+use serde_json::json;
+
+use super::output::{self, Exit};
+use super::place::{self, Needs, Opened, Place};
+use super::words::{self, brief, count, plain, span, when};
+use crate::host::now_ms;
+use crate::operator::{Operator, OperatorError};
+
+/// Characters of an error in the table.
+const ERROR_SHOWN_CHARS: usize = 100;
+
+/// Arguments of `jadpo triggers`. All flags go before or after the subcommand alike.
+#[derive(Parser)]
+#[command(after_help = "\
+A queue with functions has the trigger queue:NAME, a function with a schedule the trigger schedule:FUNCTION; the bare \
+name will do where only one has it. While a trigger is disabled, a queue's messages wait and a schedule's times pass.
+
+Examples:
+  jadpo triggers
+  jadpo triggers disable jobs
+  jadpo triggers enable schedule:sweep
+
+Exit codes: 0 it is done, 1 it could not be done, 2 it was asked wrongly.
+With --json: {\"triggers\": […]}, or of enable and disable one trigger: {name, kind (queue, schedule), queue, schedule, \
+functions, event, enabled, last_run {at_ms, outcome (done, failed), error, message_id}, last_occurrence_ms, next_at_ms}.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// List the triggers, their last run and its outcome (the default)
+    List,
+    /// Let a trigger run
+    Enable {
+        /// The trigger, or its queue or function
+        name: String,
+    },
+    /// Keep a trigger from running, until it is enabled
+    Disable {
+        /// The trigger, or its queue or function
+        name: String,
+    },
+}
+
+/// Asks and prints.
+pub(crate) fn run(args: &Args) -> Exit {
+    place::run(&args.place, Needs::Queues, async |opened: &Opened| answer(args, &opened.operator).await)
+}
+
+async fn answer(args: &Args, operator: &Operator) -> Result<Exit, OperatorError> {
+    let (name, enabled) = match &args.command {
+        None | Some(Command::List) => {
+            let triggers = operator.triggers().await?;
+            if args.place.json {
+                output::line(&json!({ "triggers": triggers }).to_string());
+            } else {
+                list(&triggers);
+            }
+            return Ok(Exit::Done);
+        }
+        Some(Command::Enable { name }) => (name, true),
+        Some(Command::Disable { name }) => (name, false),
+    };
+    let trigger = operator.enable_trigger(name, enabled).await?;
+    if args.place.json {
+        output::line(&json!(trigger).to_string());
+        return Ok(Exit::Done);
+    }
+    let name = plain(&trigger.name);
+    output::line(&match (enabled, trigger.kind) {
+        (true, _) => format!("{name} is enabled"),
+        (false, TriggerKind::Queue) => format!("{name} is disabled; messages of {} wait", plain(&trigger.queue)),
+        (false, TriggerKind::Schedule) => format!("{name} is disabled; its times pass"),
+    });
+    Ok(Exit::Done)
+}
+
+fn list(triggers: &[Trigger]) {
+    if triggers.is_empty() {
+        output::line("the app declares no triggers: queues with functions and functions with a schedule are some");
+        return;
+    }
+    let mut table = words::table(["trigger", "runs", "state", "last run", "outcome", "next"]);
+    let now_ms = now_ms();
+    for trigger in triggers {
+        let runs = match (&trigger.event, &trigger.schedule) {
+            (Some(event), _) => format!("event {event}"),
+            (None, Some(schedule)) => format!("{} at {schedule}", trigger.functions.join(", ")),
+            (None, None) => trigger.functions.join(", "),
+        };
+        let outcome = trigger.last_run.as_ref().map(|run| match (run.outcome, &run.error) {
+            (Outcome::Done, _) => "done".to_owned(),
+            (Outcome::Failed, None) => "failed".to_owned(),
+            (Outcome::Failed, Some(error)) => format!("failed: {}", brief(error, ERROR_SHOWN_CHARS)),
+        });
+        table.add_row([
+            plain(&trigger.name),
+            plain(&runs),
+            (if trigger.enabled { "on" } else { "disabled" }).to_owned(),
+            trigger.last_run.as_ref().map_or("never".to_owned(), |run| format!("{} ago", span(now_ms - run.at_ms))),
+            outcome.unwrap_or_default(),
+            trigger.next_at_ms.map(|at_ms| when(at_ms, now_ms)).unwrap_or_default(),
+        ]);
+    }
+    output::line(&table.to_string());
+    output::line(&count(triggers.len() as u64, "trigger"));
+}
