@@ -68,6 +68,15 @@ codes! {
     TargetSubscriberRefused = "target.subscriber_refused", "A native deployable that runs Trigger.subscribers has no service bindings, so it cannot reach a `service:` subscriber. Use call:.";
     TargetConsumerTwice = "target.consumer_twice", "A Cloudflare queue has one consumer, so one Workers deployable at most runs Trigger.subscribers with its connection.";
     TargetNameRefused = "target.name_refused", "The Worker of a deployable would have a name that Cloudflare does not take, or that another has.";
+    SyntaxTomlInvalid = "syntax.toml_invalid", "project.toml or dev.toml is no TOML there.";
+    ProjectKeyInvalid = "project.key_invalid", "project.toml takes name, [[queues]], [[webhooks]] and [functions]; dev.toml takes [dev] and [functions].";
+    ProjectValueInvalid = "project.value_invalid", "A value at the top of project.toml or dev.toml has the wrong kind or form.";
+    QueueKeyMissing = "queue.key_missing", "A queue of project.toml needs `name`.";
+    QueueKeyInvalid = "queue.key_invalid", "A queue of project.toml takes name, functions, max_receives, visibility_ms and concurrency, nothing else.";
+    QueueValueInvalid = "queue.value_invalid", "A queue's value has the wrong kind, form or range, or names a queue that is there already.";
+    QueueNameUnknown = "queue.name_unknown", "A queue of project.toml names a function that has no entry under [functions].";
+    DevKeyInvalid = "dev.key_invalid", "[dev] in dev.toml takes queues, queue_tick_ms and queue_visibility_ms, nothing else.";
+    DevValueInvalid = "dev.value_invalid", "A value under [dev] has the wrong kind or range.";
     NoteBlockSkipped = "note.block_skipped", "A block that jadpo does not know is skipped; it belongs to other parts of a larger Jadpo file.";
     NoteUnused = "note.unused", "Something is declared and nothing uses it.";
     NoteUnreachable = "note.unreachable", "Something is declared that a deployable cannot carry out.";
@@ -98,9 +107,16 @@ pub(super) enum Area {
     Receiving,
     Subscriber,
     Deployable,
+    /// The top of project.toml or dev.toml.
+    Project,
+    /// `[[queues]]` of project.toml.
+    Queue,
+    /// `[dev]` of dev.toml.
+    Dev,
 }
 
 impl Area {
+    /// The blocks of an app file.
     pub(super) const ALL: [Area; 8] = [
         Area::App,
         Area::Connection,
@@ -123,6 +139,9 @@ impl Area {
             Area::Receiving => "receiving",
             Area::Subscriber => "subscribers",
             Area::Deployable => "deployables",
+            Area::Project => "project.toml",
+            Area::Queue => "queues",
+            Area::Dev => "dev",
         }
     }
 
@@ -137,6 +156,9 @@ impl Area {
             Area::Receiving => "receiving entry",
             Area::Subscriber => "subscriber",
             Area::Deployable => "deployable",
+            Area::Project => "file",
+            Area::Queue => "queue",
+            Area::Dev => "table",
         }
     }
 
@@ -149,6 +171,8 @@ impl Area {
             Area::Receiving => Code::ReceivingKeyMissing,
             Area::Subscriber => Code::SubscriberKeyMissing,
             Area::Deployable => Code::DeployableKeyMissing,
+            Area::Queue => Code::QueueKeyMissing,
+            Area::Project | Area::Dev => Code::ProjectKeyInvalid,
         }
     }
 
@@ -162,6 +186,9 @@ impl Area {
             Area::Receiving => Code::ReceivingKeyInvalid,
             Area::Subscriber => Code::SubscriberKeyInvalid,
             Area::Deployable => Code::DeployableKeyInvalid,
+            Area::Project => Code::ProjectKeyInvalid,
+            Area::Queue => Code::QueueKeyInvalid,
+            Area::Dev => Code::DevKeyInvalid,
         }
     }
 
@@ -175,6 +202,9 @@ impl Area {
             Area::Receiving => Code::ReceivingValueInvalid,
             Area::Subscriber => Code::SubscriberValueInvalid,
             Area::Deployable => Code::DeployableValueInvalid,
+            Area::Project => Code::ProjectValueInvalid,
+            Area::Queue => Code::QueueValueInvalid,
+            Area::Dev => Code::DevValueInvalid,
         }
     }
 
@@ -188,6 +218,9 @@ impl Area {
             Area::Receiving => Code::ReceivingNameUnknown,
             Area::Subscriber => Code::SubscriberNameUnknown,
             Area::Deployable => Code::DeployableNameUnknown,
+            Area::Queue => Code::QueueNameUnknown,
+            Area::Project => Code::ProjectValueInvalid,
+            Area::Dev => Code::DevValueInvalid,
         }
     }
 }

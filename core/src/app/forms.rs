@@ -101,7 +101,9 @@ pub(super) fn address(text: &str) -> Result<Url, Fault> {
     }
     if !text.contains("://") {
         let why = "it does not start with http:// or https://".to_owned();
-        return Err(Fault { why, bytes: None, fixed: (!text.is_empty()).then(|| format!("https://{text}")) });
+        let is_here = Url::parse(&format!("http://{text}")).is_ok_and(|url| is_loopback(&url));
+        let scheme = if is_here { "http" } else { "https" };
+        return Err(Fault { why, bytes: None, fixed: (!text.is_empty()).then(|| format!("{scheme}://{text}")) });
     }
     let url = Url::parse(text).map_err(|error| Fault::whole(error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {

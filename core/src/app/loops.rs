@@ -2,42 +2,36 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::code::Code;
-use super::problem::{Findings, Span, quote};
-use super::syntax::{Block, What};
+use super::problem::quote;
 use crate::program::{Connection, Function, Target};
 
-/// Says which functions send messages round. `declared` is the block that declares them.
-pub(super) fn check(
-    findings: &mut Findings,
-    declared: &Block,
+/// What to do about it.
+pub(super) const HELP: &str = "send to a queue whose functions do not send them back";
+
+/// The functions that send messages round, each once, and what is wrong with it.
+pub(super) fn found(
     connections: &BTreeMap<String, Connection>,
     functions: &BTreeMap<String, Function>,
-) {
+) -> Vec<(String, String)> {
     let edges = edges(connections, functions);
     let round = on_the_way_round(&edges);
     let mut said = BTreeSet::new();
+    let mut found = Vec::new();
     for (from, to, function) in &edges {
         if !round.contains(from) || !round.contains(to) || !said.insert(*function) {
             continue;
         }
+        let (from, to, name) = (quote(from), quote(to), quote(function));
         let message = if from == to {
-            format!(
-                "function {} sends the messages of queue {} to that queue, without end",
-                quote(function),
-                quote(from)
-            )
+            format!("function {name} sends the messages of queue {from} to that queue, without end")
         } else {
             format!(
-                "function {} sends messages of queue {} to queue {}, from where they come back, without end",
-                quote(function),
-                quote(from),
-                quote(to)
+                "function {name} sends messages of queue {from} to queue {to}, from where they come back, without end"
             )
         };
-        let help = "send to a queue whose functions do not send them back";
-        findings.problem(Code::FunctionValueInvalid, span(declared, function), message).help(help);
+        found.push(((*function).to_owned(), message));
     }
+    found
 }
 
 type Edge<'a> = (&'a str, &'a str, &'a str);
@@ -84,10 +78,4 @@ fn on_the_way_round<'a>(edges: &[Edge<'a>]) -> BTreeSet<&'a str> {
         }
     }
     left
-}
-
-fn span(declared: &Block, function: &str) -> Span {
-    let Some(entry) = declared.entry(function) else { return Span::default() };
-    let What::Block(fields) = &entry.value.what else { return entry.key_span };
-    fields.entry("send").map_or(entry.key_span, |send| send.value.span)
 }

@@ -22,7 +22,9 @@ mod network;
 mod notes;
 mod parse;
 mod problem;
+pub mod project;
 mod refusal;
+mod scheduled;
 mod syntax;
 mod target_checks;
 mod targets;
@@ -102,7 +104,7 @@ fn read(source: &str, deployable: Option<&str>, findings: &mut Findings) -> Opti
     let connections = connections::read(&mut reading, connections, &names);
     let declared = functions;
     let functions = targets::functions(&mut reading, declared, &names, &connections);
-    loops::check(reading.findings, declared, &connections, &functions);
+    targets::check_loops(&mut reading, declared, &connections, &functions);
     let webhooks = flow::webhooks(&mut reading, webhooks, &names, &connections);
     let events = events::read(&mut reading, events);
     let receiving = flow::receiving(&mut reading, receiving, &names, &connections, &events);

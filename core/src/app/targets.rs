@@ -7,10 +7,10 @@ use super::fields::{Fields, optional, required};
 use super::flow::LocalQueues;
 use super::names::Names;
 use super::problem::{closest, quote};
-use super::syntax::{Block, Entry, Value};
+use super::scheduled::Scheduled;
+use super::syntax::{Block, Entry, Value, What};
 use super::values::Reading;
-use super::{forms, written};
-use crate::local;
+use super::{forms, loops, written};
 use crate::program::{Connection, Function, Setting, Subscriber, Target};
 
 const ADDRESS_RULE: &str = "write an address like `https://ledger.example.com/events`";
@@ -29,7 +29,13 @@ pub(super) fn functions(
     let mut scheduled = Scheduled::default();
     for entry in &block.entries {
         if let Some(function) = function(reading, entry, &queues) {
-            scheduled.check(reading, entry, &function);
+            if let Some(wrong) = scheduled.add(&entry.key, &function, entry.key_span) {
+                let said = reading.findings.problem(Code::FunctionValueInvalid, entry.key_span, wrong.message);
+                let said = said.help(wrong.help);
+                if let Some(first) = wrong.first {
+                    said.related(first, "the first is here");
+                }
+            }
             functions.insert(entry.key.clone(), function);
         }
     }
@@ -63,35 +69,21 @@ fn function(reading: &mut Reading<'_>, entry: &Entry, queues: &LocalQueues<'_>) 
     Some(Function { target, schedule, body })
 }
 
-/// Schedules whose messages go to a queue of their own, by the queue.
-#[derive(Default)]
-struct Scheduled<'a>(BTreeMap<String, &'a Entry>);
-
-impl<'a> Scheduled<'a> {
-    /// Sees to it that the queue has a name, and that no other schedule has the same.
-    fn check(&mut self, reading: &mut Reading<'_>, entry: &'a Entry, function: &Function) {
-        if function.schedule.is_none() || matches!(function.target, Target::Send(_)) {
-            return;
-        }
-        let queue = local::queue_of_schedule(&entry.key);
-        let name = quote(&entry.key);
-        if queue.len() > local::QUEUE_NAME_LEN_MAX || queue.ends_with('-') {
-            let message = format!("the messages of the schedule of {name} would go to queue {}", quote(&queue));
-            let most = local::QUEUE_NAME_LEN_MAX - local::SCHEDULE_PREFIX.len();
-            let help = format!(
-                "that is no queue's name: give the function a name of at most {most} characters that ends with a \
-                 letter or digit"
-            );
-            reading.findings.problem(Code::FunctionValueInvalid, entry.key_span, message).help(help);
-        } else if let Some(other) = self.0.get(&queue) {
-            let message =
-                format!("the schedules of {} and {name} would both send to queue {}", quote(&other.key), quote(&queue));
-            let help = "a queue's name has no capitals and no underscores: give one of them another name";
-            let said = reading.findings.problem(Code::FunctionValueInvalid, entry.key_span, message);
-            said.help(help).related(other.key_span, "the first is here");
-        } else {
-            self.0.insert(queue, entry);
-        }
+/// Says which functions send messages round without end.
+pub(super) fn check_loops(
+    reading: &mut Reading<'_>,
+    declared: &Block,
+    connections: &BTreeMap<String, Connection>,
+    functions: &BTreeMap<String, Function>,
+) {
+    for (function, message) in loops::found(connections, functions) {
+        let Some(entry) = declared.entry(&function) else { continue };
+        let send = match &entry.value.what {
+            What::Block(fields) => fields.entry("send"),
+            _ => None,
+        };
+        let span = send.map_or(entry.key_span, |send| send.value.span);
+        reading.findings.problem(Code::FunctionValueInvalid, span, message).help(loops::HELP);
     }
 }
 

@@ -1,4 +1,4 @@
-use jadpo_core::app::{Code, compile};
+use jadpo_core::app::{Code, Compiled, compile, project};
 
 /// A file in which this code is found. The match is whole, so a new code comes with its file.
 fn file_with(code: Code) -> String {
@@ -58,6 +58,15 @@ fn file_with(code: Code) -> String {
             let deployable = "{ target: Target.workers, triggers: [Trigger.http] }";
             format!("deployables: {{ d: {deployable}, D: {deployable} }}")
         }
+        Code::SyntaxTomlInvalid
+        | Code::ProjectKeyInvalid
+        | Code::ProjectValueInvalid
+        | Code::QueueKeyMissing
+        | Code::QueueKeyInvalid
+        | Code::QueueValueInvalid
+        | Code::QueueNameUnknown
+        | Code::DevKeyInvalid
+        | Code::DevValueInvalid => unreachable!("{code} is of a project's files"),
         Code::NoteBlockSkipped => "entities: {}".to_owned(),
         Code::NoteUnused => "events: { E: Json }".to_owned(),
         Code::NoteUnreachable => {
@@ -70,10 +79,34 @@ fn file_with(code: Code) -> String {
     format!("app: \"a\"\n{body}")
 }
 
+/// A project.toml and a dev.toml in which this code is found, if it is one of theirs.
+fn project_with(code: Code) -> Option<(&'static str, &'static str)> {
+    Some(match code {
+        Code::SyntaxTomlInvalid => ("a = ", ""),
+        Code::ProjectKeyInvalid => ("a = 1", ""),
+        Code::ProjectValueInvalid => ("name = 1", ""),
+        Code::QueueKeyMissing => ("[[queues]]", ""),
+        Code::QueueKeyInvalid => ("[[queues]]\nname = \"q\"\nx = 1", ""),
+        Code::QueueValueInvalid => ("[[queues]]\nname = 1", ""),
+        Code::QueueNameUnknown => ("[[queues]]\nname = \"q\"\nfunctions = [\"f\"]", ""),
+        Code::DevKeyInvalid => ("", "[dev]\nx = 1"),
+        Code::DevValueInvalid => ("", "[dev]\nqueues = 1"),
+        _ => return None,
+    })
+}
+
+/// What is found in the file for a code.
+fn found_for(code: Code) -> Compiled {
+    let Some((project, dev)) = project_with(code) else { return compile(&file_with(code)) };
+    let mut found = project::compile(project, Some(dev));
+    found.project.problems.extend(found.dev.into_iter().flat_map(|dev| dev.problems));
+    found.project
+}
+
 #[test]
 fn every_code_is_found_where_it_belongs() {
     for code in Code::ALL {
-        let compiled = compile(&file_with(*code));
+        let compiled = found_for(*code);
         let problems = compiled.problems.iter().map(|found| found.code);
         let mut found = problems.chain(compiled.notes.iter().map(|found| found.code));
         assert!(found.any(|found| found == *code), "{code}: {compiled:?}");
@@ -97,7 +130,7 @@ fn every_code_has_its_own_text_and_is_explained() {
 #[test]
 fn every_problem_says_what_to_write_instead() {
     for code in Code::ALL {
-        for found in compile(&file_with(*code)).problems {
+        for found in found_for(*code).problems {
             assert!(found.help.is_some_and(|help| !help.is_empty()), "{}: {}", found.code, found.message);
         }
     }

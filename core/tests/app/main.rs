@@ -5,6 +5,7 @@ mod codes;
 mod connections;
 mod fuzz;
 mod program;
+mod project;
 mod rest;
 mod syntax;
 
