@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 
 use comfy_table::{Table, presets};
-use jadpo_core::app::{self, Code, Compiled};
+use jadpo_core::app::{self, Code};
 
-use super::diagnostics::{self, AppFile};
+use super::diagnostics::{self, Checked, Unreadable};
 use super::output::{self, Exit};
 
 /// Arguments of `jadpo check`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The app file, or the folder that holds app.jadpo
+    /// The app file, a project.toml, or the folder that holds one of them
     #[arg(default_value = "app.jadpo")]
     file: PathBuf,
     /// Print one JSON object and nothing else
@@ -34,59 +34,50 @@ pub(crate) fn run(args: &Args) -> Exit {
         return explain(code);
     }
     let deployable = args.deployable.as_deref();
-    let (file, mut compiled) = match AppFile::read(&args.file) {
-        Ok(file) => {
-            let compiled = app::compile_for(&file.source, deployable);
-            (file, compiled)
-        }
-        Err(error) if args.json => {
-            diagnostics::print_json(&diagnostics::unreadable_json(&error));
-            return error.exit;
-        }
-        Err(error) => {
-            output::error(&error.message, error.help.as_deref());
-            return error.exit;
-        }
+    let checked = match Checked::read(&args.file, deployable, true) {
+        Ok(checked) => checked,
+        Err(error) => return cannot_check(args, &error),
     };
-    if let Some(error) = undeclared(&compiled, deployable) {
-        if args.json {
-            diagnostics::print_json(&diagnostics::unreadable_json(&diagnostics::Unreadable {
-                path: file.path,
-                ..error
-            }));
-        } else {
-            output::error(&error.message, error.help.as_deref());
-        }
-        return Exit::Wrong;
+    if let Some(error) = undeclared(&checked, deployable) {
+        return cannot_check(args, &error);
     }
-    report(args, &file, &mut compiled)
+    report(args, &checked)
 }
 
-fn report(args: &Args, file: &AppFile, compiled: &mut Compiled) -> Exit {
-    let program = compiled.program.as_ref();
+fn cannot_check(args: &Args, error: &Unreadable) -> Exit {
+    if args.json {
+        diagnostics::print_json(&diagnostics::unreadable_json(error));
+    } else {
+        output::error(&error.message, error.help.as_deref());
+    }
+    error.exit
+}
+
+fn report(args: &Args, checked: &Checked) -> Exit {
+    let program = checked.program.as_ref();
     let network = program.filter(|_| args.network).map(|program| app::network(program, args.deployable.as_deref()));
     if args.json {
-        diagnostics::print_json(&diagnostics::json(file, compiled, network));
+        diagnostics::print_json(&diagnostics::json(checked, network));
     } else {
-        diagnostics::print(file, compiled);
+        checked.files.iter().for_each(|(file, compiled)| diagnostics::print(file, compiled));
         if let Some(network) = network {
             print_network(&network);
         }
     }
-    if compiled.problems.is_empty() { Exit::Done } else { Exit::Wrong }
+    if checked.is_right() { Exit::Done } else { Exit::Wrong }
 }
 
 /// Why the deployable that was asked for is not there to check. A file with problems may declare it all the same.
-fn undeclared(compiled: &Compiled, deployable: Option<&str>) -> Option<diagnostics::Unreadable> {
-    let program = compiled.program.as_ref()?;
+fn undeclared(checked: &Checked, deployable: Option<&str>) -> Option<Unreadable> {
+    let program = checked.program.as_ref()?;
     let name = deployable.filter(|name| !program.deployables.contains_key(*name))?;
     let declared: Vec<&str> = program.deployables.keys().map(String::as_str).collect();
     let help = match declared.as_slice() {
         [] => "the app declares no deployables".to_owned(),
         names => format!("the app declares {}", names.join(", ")),
     };
-    Some(diagnostics::Unreadable {
-        path: String::new(),
+    Some(Unreadable {
+        path: checked.files.first().map(|(file, _)| file.path.clone()).unwrap_or_default(),
         message: format!("the app has no deployable `{name}`"),
         help: Some(help),
         exit: Exit::Wrong,

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueEnum;
+use jadpo_core::app::project::DevSettings;
 use jadpo_core::program::Program;
 use jadpo_core::trigger::Triggers;
 
-use super::load::{self, Load};
+use super::load;
 use super::output::{self, Exit};
 use super::running::{self, Plan};
 use crate::functions::Linked;
@@ -19,7 +20,7 @@ use crate::store::Durability;
 /// Arguments of `jadpo dev`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The app file
+    /// The app file, a project.toml, or the folder that holds one of them
     #[arg(default_value = "app.jadpo")]
     file: PathBuf,
     /// Where HTTP is answered; port 0 takes a free one
@@ -63,23 +64,33 @@ const GRACE: Duration = Duration::from_secs(10);
 
 /// Runs everything. Refusals come before anything is opened.
 pub(crate) fn run(args: &Args, linked: &Linked) -> Exit {
-    let program = match load::program(&args.file, None, args.json) {
-        Load::Program(program) => *program,
-        Load::Reported(exit) => return exit,
+    let file = load::found(&args.file);
+    let (program, settings) = match load::for_dev(&file, args.json) {
+        Ok(loaded) => loaded,
+        Err(exit) => return exit,
     };
     if !args.json {
         log::for_people();
     }
-    start(args, program, linked).map_or_else(running::Stop::said, |()| Exit::Done)
+    start(args, &file, program, settings, linked).map_or_else(running::Stop::said, |()| Exit::Done)
 }
 
-fn start(args: &Args, program: Program, linked: &Linked) -> Result<(), running::Stop> {
+/// What is said on the command line stands before what dev.toml says.
+fn start(
+    args: &Args,
+    file: &Path,
+    program: Program,
+    settings: DevSettings,
+    linked: &Linked,
+) -> Result<(), running::Stop> {
     let mut triggers = Triggers::of(&program);
-    if let Some(visibility_ms) = args.visibility_ms {
+    if let Some(visibility_ms) = args.visibility_ms.or(settings.visibility_ms) {
         triggers = triggers.with_visibility_ms(visibility_ms);
     }
-    let is_immediate = args.queues == Some(Queues::Immediate);
-    let tick = Duration::from_millis(args.tick_ms.unwrap_or(TICK_MS));
+    let said = args.queues.map(|queues| queues == Queues::Immediate);
+    let is_immediate = said.or(settings.immediate).unwrap_or(false);
+    let tick = args.tick_ms.or(settings.tick_ms.map(u64::from));
+    let tick = Duration::from_millis(tick.unwrap_or(TICK_MS));
     let options = |at: Option<SocketAddr>| Options {
         access: Access::Machine { listen: at.unwrap_or(args.listen) },
         pace: Some(if is_immediate { Pace::AsItArrives } else { Pace::Ticks(tick) }),
@@ -93,7 +104,7 @@ fn start(args: &Args, program: Program, linked: &Linked) -> Result<(), running::
     let plan = Plan {
         program,
         triggers,
-        folder: running::folder_of(&args.file),
+        folder: running::folder_of(file),
         store: &args.store,
         durability: Durability::Full,
         listen: Some(args.listen),

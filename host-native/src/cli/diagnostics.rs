@@ -3,10 +3,11 @@
 use std::fs;
 use std::io::{self, Write};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use jadpo_core::app::project::{self, DevSettings, Project};
 use jadpo_core::app::{self, Compiled, Lines, Reach, SOURCE_LEN_MAX, Span};
 use jadpo_core::program::Program;
 use serde::Serialize;
@@ -32,9 +33,8 @@ pub(crate) struct Unreadable {
 }
 
 impl AppFile {
-    /// Reads a file, or `app.jadpo` of a folder.
-    pub(crate) fn read(path: &Path) -> Result<AppFile, Unreadable> {
-        let path = if path.is_dir() { path.join("app.jadpo") } else { path.to_owned() };
+    /// Reads a file.
+    fn read(path: &Path) -> Result<AppFile, Unreadable> {
         let shown = path.display().to_string();
         let fail = |message: String, help: Option<&str>, exit: Exit| Unreadable {
             path: shown.clone(),
@@ -42,7 +42,7 @@ impl AppFile {
             help: help.map(str::to_owned),
             exit,
         };
-        let len = match fs::metadata(&path) {
+        let len = match fs::metadata(path) {
             Ok(metadata) => metadata.len(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let help = "name the app file after the command, or go to the folder that holds it";
@@ -55,7 +55,7 @@ impl AppFile {
             return Err(fail(message, Some("is it an app file?"), Exit::Wrong));
         }
         let bytes =
-            fs::read(&path).map_err(|error| fail(format!("`{shown}` cannot be read: {error}"), None, Exit::Failed))?;
+            fs::read(path).map_err(|error| fail(format!("`{shown}` cannot be read: {error}"), None, Exit::Failed))?;
         let source = String::from_utf8(bytes).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
             let line = error.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count() + 1;
@@ -65,10 +65,57 @@ impl AppFile {
     }
 }
 
-/// Reads and checks an app file for the commands that need a program. What is wrong is printed as `jadpo check` prints
-/// it; notes are left to that command. With a deployable's name, what the targets of the others refuse is left out.
-pub(crate) fn program_of(path: &Path, deployable: Option<&str>, as_json: bool) -> Result<Program, Exit> {
-    let file = AppFile::read(path).map_err(|error| {
+/// An app, checked: the files that it is in, what was found in each, and the program if nothing is wrong.
+pub(crate) struct Checked {
+    pub(crate) files: Vec<(AppFile, Compiled)>,
+    pub(crate) program: Option<Program>,
+    /// How a developer wants queues to be run, where a dev.toml says.
+    pub(crate) settings: DevSettings,
+}
+
+impl Checked {
+    /// Reads and checks an app file, or a project.toml and, `with_dev`, the dev.toml beside it.
+    pub(crate) fn read(path: &Path, deployable: Option<&str>, with_dev: bool) -> Result<Self, Unreadable> {
+        let path = found(path);
+        let file = AppFile::read(&path)?;
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            let mut compiled = app::compile_for(&file.source, deployable);
+            let program = compiled.program.take();
+            return Ok(Self { files: vec![(file, compiled)], program, settings: DevSettings::default() });
+        }
+        let dev = path.with_file_name("dev.toml");
+        let dev = if with_dev && dev.exists() { Some(AppFile::read(&dev)?) } else { None };
+        let Project { mut project, dev: dev_found, settings } =
+            project::compile(&file.source, dev.as_ref().map(|dev| dev.source.as_str()));
+        let program = project.program.take();
+        let files = [Some((file, project)), dev.zip(dev_found)];
+        Ok(Self { files: files.into_iter().flatten().collect(), program, settings })
+    }
+
+    /// Whether nothing is wrong.
+    pub(crate) fn is_right(&self) -> bool {
+        self.files.iter().all(|(_, compiled)| compiled.problems.is_empty())
+    }
+}
+
+/// The file that is meant: itself, or of a folder its app.jadpo, or where there is none, its project.toml.
+pub(crate) fn found(path: &Path) -> PathBuf {
+    const APP: &str = "app.jadpo";
+    let app = if path.is_dir() { path.join(APP) } else { path.to_owned() };
+    let project = app.with_file_name("project.toml");
+    let is_app = app.file_name().is_some_and(|name| name == APP);
+    if is_app && !app.exists() && project.exists() { project } else { app }
+}
+
+/// Reads and checks an app for the commands that need a program. What is wrong is printed as `jadpo check` prints it;
+/// notes are left to that command. With a deployable's name, what the targets of the others refuse is left out.
+pub(crate) fn program_of(
+    path: &Path,
+    deployable: Option<&str>,
+    with_dev: bool,
+    as_json: bool,
+) -> Result<(Program, DevSettings), Exit> {
+    let mut checked = Checked::read(path, deployable, with_dev).map_err(|error| {
         if as_json {
             print_json(&unreadable_json(&error));
         } else {
@@ -76,14 +123,13 @@ pub(crate) fn program_of(path: &Path, deployable: Option<&str>, as_json: bool) -
         }
         error.exit
     })?;
-    let mut compiled = app::compile_for(&file.source, deployable);
-    if let Some(program) = compiled.program.take() {
-        return Ok(program);
+    if let Some(program) = checked.program.take() {
+        return Ok((program, checked.settings));
     }
     if as_json {
-        print_json(&json(&file, &compiled, None));
+        print_json(&json(&checked, None));
     } else {
-        print(&file, &compiled);
+        checked.files.iter().for_each(|(file, compiled)| print(file, compiled));
     }
     Err(Exit::Wrong)
 }
@@ -200,6 +246,9 @@ pub(crate) struct Report {
 
 #[derive(Serialize)]
 struct Finding {
+    /// The file, if it is not the one that was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
     code: &'static str,
     message: String,
     help: Option<String>,
@@ -210,29 +259,41 @@ struct Finding {
     severity: &'static str,
 }
 
-pub(crate) fn json(file: &AppFile, compiled: &Compiled, network: Option<Vec<Reach>>) -> Report {
-    let lines = Lines::new(&file.source);
-    let finding = |code: app::Code, span: Span, message: &str, help: &Option<String>, severity| {
-        let (line, column) = lines.position(span.start);
-        let (end_line, end_column) = lines.position(span.end);
-        let (message, help) = (message.to_owned(), help.clone());
-        Finding { code: code.as_str(), message, help, line, column, end_line, end_column, severity }
-    };
-    let problems = compiled.problems.iter();
-    let notes = compiled.notes.iter();
-    Report {
-        file: file.path.clone(),
-        ok: compiled.problems.is_empty(),
-        problems: problems.map(|found| finding(found.code, found.span, &found.message, &found.help, "error")).collect(),
-        problems_more: compiled.problems_more,
-        notes: notes.map(|found| finding(found.code, found.span, &found.message, &found.help, "note")).collect(),
+pub(crate) fn json(checked: &Checked, network: Option<Vec<Reach>>) -> Report {
+    let named = checked.files.first().map(|(file, _)| file.path.clone()).unwrap_or_default();
+    let mut report = Report {
+        ok: checked.is_right(),
+        problems: Vec::new(),
+        problems_more: checked.files.iter().map(|(_, compiled)| compiled.problems_more).sum(),
+        notes: Vec::new(),
         network,
+        file: named,
+    };
+    for (file, compiled) in &checked.files {
+        let lines = Lines::new(&file.source);
+        let finding = |code: app::Code, span: Span, message: &str, help: &Option<String>, severity| {
+            let (line, column) = lines.position(span.start);
+            let (end_line, end_column) = lines.position(span.end);
+            let (message, help, code) = (message.to_owned(), help.clone(), code.as_str());
+            let file = (file.path != report.file).then(|| file.path.clone());
+            Finding { file, code, message, help, line, column, end_line, end_column, severity }
+        };
+        let problems = compiled.problems.iter();
+        let problems: Vec<Finding> =
+            problems.map(|found| finding(found.code, found.span, &found.message, &found.help, "error")).collect();
+        let notes = compiled.notes.iter();
+        let notes: Vec<Finding> =
+            notes.map(|found| finding(found.code, found.span, &found.message, &found.help, "note")).collect();
+        report.problems.extend(problems);
+        report.notes.extend(notes);
     }
+    report
 }
 
 /// The report of a file that could not be checked at all.
 pub(crate) fn unreadable_json(error: &Unreadable) -> Report {
     let problem = Finding {
+        file: None,
         code: "file.unreadable",
         message: error.message.clone(),
         help: error.help.clone(),

@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use jadpo_core::app::project::DevSettings;
 use jadpo_core::app::{self, Refusal};
 use jadpo_core::program::Program;
 use jadpo_core::start::App;
@@ -24,8 +25,8 @@ pub(crate) enum Load {
 /// `jadpo check` prints it.
 pub(crate) fn program(file: &Path, deployable: Option<&str>, as_json: bool) -> Load {
     if file.extension().is_none_or(|extension| extension != "json") {
-        return match diagnostics::program_of(file, deployable, as_json) {
-            Ok(program) => Load::Program(Box::new(program)),
+        return match diagnostics::program_of(file, deployable, false, as_json) {
+            Ok((program, _)) => Load::Program(Box::new(program)),
             Err(exit) => Load::Reported(exit),
         };
     }
@@ -39,6 +40,24 @@ pub(crate) fn program(file: &Path, deployable: Option<&str>, as_json: bool) -> L
         output::error(&what, help);
     }
     Load::Reported(exit)
+}
+
+/// The file that is meant where one is named: itself, or of a folder its app.jadpo, or where there is none, its
+/// project.toml.
+pub(crate) fn found(file: &Path) -> PathBuf {
+    diagnostics::found(file)
+}
+
+/// Reads and checks the file for `jadpo dev`: of a project.toml, with the dev.toml beside it, and how that wants queues
+/// to be run.
+pub(crate) fn for_dev(file: &Path, as_json: bool) -> Result<(Program, DevSettings), Exit> {
+    if file.extension().is_some_and(|extension| extension == "json") {
+        return match program(file, None, as_json) {
+            Load::Program(program) => Ok((*program, DevSettings::default())),
+            Load::Reported(exit) => Err(exit),
+        };
+    }
+    diagnostics::program_of(file, None, true, as_json)
 }
 
 /// A program.json was checked when it was written, by a build that may have refused less than this one.

@@ -12,8 +12,8 @@ use jadpo_core::store::StoreError;
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-use super::diagnostics::AppFile;
-use super::load::{self, Load};
+use super::diagnostics::Checked;
+use super::load;
 use super::output::{self, Exit};
 use super::words::plain;
 use crate::broker::Broker;
@@ -161,13 +161,13 @@ fn app(place: &Place, serving: Option<Serving>) -> Result<App, OperatorError> {
         if let Some(serving) = serving {
             return Ok(App::new(serving.program));
         }
-        let here = AppFile::read(Path::new("app.jadpo")).ok();
-        let here = here.and_then(|file| jadpo_core::app::compile(&file.source).program);
+        let here = Checked::read(Path::new("app.jadpo"), None, true).ok();
+        let here = here.and_then(|checked| checked.program);
         return Ok(App::new(here.unwrap_or_else(nothing_declared)));
     };
-    match load::program(file, None, place.json) {
-        Load::Program(program) => Ok(App::new(*program)),
-        Load::Reported(_) => Err(OperatorError::input(
+    match load::for_dev(file, place.json) {
+        Ok((program, _)) => Ok(App::new(program)),
+        Err(_) => Err(OperatorError::input(
             format!("`{}` is not an app that can be used", file.display()),
             Some("leave --app out: only what the app declares will be missing"),
         )),

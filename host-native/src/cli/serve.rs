@@ -1,7 +1,7 @@
 //! `jadpo serve`: a native deployable, until a signal ends it.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueEnum;
@@ -21,7 +21,7 @@ use crate::store::Durability;
 /// Arguments of `jadpo serve`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The app file, or a program.json
+    /// The app file, a project.toml or a program.json
     #[arg(default_value = "app.jadpo", env = "JADPO_FILE")]
     file: PathBuf,
     /// Which native deployable to run; may be left out if there is only one
@@ -57,14 +57,15 @@ enum Promise {
 
 /// Runs the server. Refusals come before anything is opened.
 pub(crate) fn run(args: &Args, linked: &Linked) -> Exit {
-    let program = match load::program(&args.file, args.deployable.as_deref(), false) {
+    let file = load::found(&args.file);
+    let program = match load::program(&file, args.deployable.as_deref(), false) {
         Load::Program(program) => *program,
         Load::Reported(exit) => return exit,
     };
-    start(args, program, linked).map_or_else(Stop::said, |()| Exit::Done)
+    start(args, &file, program, linked).map_or_else(Stop::said, |()| Exit::Done)
 }
 
-fn start(args: &Args, program: Program, linked: &Linked) -> Result<(), Stop> {
+fn start(args: &Args, file: &Path, program: Program, linked: &Linked) -> Result<(), Stop> {
     let deployable = choose(&program, args.deployable.as_deref())?;
     let has = |trigger| deployable.triggers.contains(&trigger);
     let enqueue = enqueue_token()?;
@@ -82,7 +83,7 @@ fn start(args: &Args, program: Program, linked: &Linked) -> Result<(), Stop> {
     let plan = Plan {
         triggers: Triggers::of(&program),
         program,
-        folder: running::folder_of(&args.file),
+        folder: running::folder_of(file),
         store: &args.store,
         durability: match args.durability {
             Promise::Full => Durability::Full,
