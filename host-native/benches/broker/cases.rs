@@ -1,5 +1,6 @@
 //! What is measured: each case on a fresh file, the peers in turn, several rounds, the median told.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,9 +13,11 @@ use jadpo_core::broker::{Content, NewBatch, NewMessage, Settings, Settle, Take};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
+use super::http::Server;
+use super::peers::{Kind, Peer};
 use super::plain::{Layout, Plain};
 
-type Outcome<T> = Result<T, Box<dyn Error>>;
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 const BODY_BYTES: usize = 1_024;
 const QUEUE: &str = "bench";
@@ -61,19 +64,25 @@ pub(crate) fn run(options: &Options) -> Outcome<Vec<Value>> {
     let mut rows = Vec::new();
     for case in cases {
         let row = measure(case, options, &runtime)?;
-        println!("{}", json!({ "say": format!("{}: {:.0} /s plain, {:.0} /s broker", case.name(), row.0, row.1) }));
-        rows.push(json!({ "case": case.name(), "plain": row.0, "broker": row.1 }));
+        println!("{}", json!({ "say": format!("{}: {}", case.name(), said(&row)) }));
+        rows.push(json!({ "case": case.name(), "figures": row }));
     }
     Ok(rows)
 }
 
-/// Messages in a second: plain, with the faster layout, and the broker.
-fn measure(case: Case, options: &Options, runtime: &Runtime) -> Outcome<(f64, f64)> {
+fn said(row: &BTreeMap<&str, f64>) -> String {
+    row.iter().map(|(who, rate)| format!("{rate:.0} /s {who}")).collect::<Vec<_>>().join(", ")
+}
+
+/// Messages in a second of everybody: plain SQLite with the faster layout, the broker, the server, and the peers that
+/// are installed.
+fn measure(case: Case, options: &Options, runtime: &Runtime) -> Outcome<BTreeMap<&'static str, f64>> {
     let dir = tempfile::tempdir()?;
     let body = vec![b'x'; BODY_BYTES];
     let mut one = Plain::open(&dir.path().join("one.db"), Layout::One)?;
     let mut two = Plain::open(&dir.path().join("two.db"), Layout::Two)?;
     let (store, broker) = runtime.block_on(open(&dir.path().join("broker.db")))?;
+    let peers = runtime.block_on(Peers::start(case, dir.path()))?;
     if let Case::Cycle { backlog, .. } = case {
         for _ in 0..backlog / 10_000 {
             one.send(10_000, &body)?;
@@ -82,16 +91,96 @@ fn measure(case: Case, options: &Options, runtime: &Runtime) -> Outcome<(f64, f6
         runtime.block_on(fill(&broker, backlog))?;
     }
     let time = Duration::from_secs_f64(options.seconds);
-    let mut rates: [Vec<f64>; 3] = [const { Vec::new() }; 3];
+    let mut rates: BTreeMap<&'static str, Vec<f64>> = BTreeMap::new();
     for _ in 0..options.rounds {
-        rates[0].push(plain(case, &mut one, &body, time)?);
-        rates[1].push(plain(case, &mut two, &body, time)?);
-        rates[2].push(runtime.block_on(of_broker(case, &broker, time))?);
+        let plains = f64::max(plain(case, &mut one, &body, time)?, plain(case, &mut two, &body, time)?);
+        rates.entry("plain").or_default().push(plains);
+        rates.entry("broker").or_default().push(runtime.block_on(of_broker(case, &broker, time))?);
+        for (who, rate) in runtime.block_on(peers.round(case, &body, time))? {
+            rates.entry(who).or_default().push(rate);
+        }
     }
-    drop(broker);
+    drop((broker, peers));
     store.close();
-    let [one, two, broker] = rates.map(median);
-    Ok((f64::max(one, two), broker))
+    Ok(rates.into_iter().map(|(who, rates)| (who, median(rates))).collect())
+}
+
+/// Who else is measured.
+struct Peers {
+    server: Option<Server>,
+    others: Vec<(&'static str, Peer)>,
+}
+
+impl Peers {
+    /// The server takes part in what it answers over HTTP, the others in what needs no long filling.
+    async fn start(case: Case, dir: &Path) -> Outcome<Self> {
+        let server = match case {
+            Case::Send { .. } => Some(Server::start(dir)?),
+            Case::Cycle { .. } => None,
+        };
+        let mut others = Vec::new();
+        if !matches!(case, Case::Cycle { backlog: 1.., .. }) {
+            for (who, kind) in [("redis", Kind::Redis), ("beanstalkd", Kind::Beanstalkd)] {
+                let files = dir.join(who);
+                std::fs::create_dir(&files)?;
+                others.extend(Peer::start(kind, &files).await?.map(|peer| (who, peer)));
+            }
+        }
+        Ok(Self { server, others })
+    }
+
+    async fn round(&self, case: Case, body: &[u8], time: Duration) -> Outcome<Vec<(&'static str, f64)>> {
+        let mut rates = Vec::new();
+        let (clients, batch) = match case {
+            Case::Send { clients, batch } => (clients, batch),
+            Case::Cycle { batch, .. } => (1, batch),
+        };
+        if let Some(server) = &self.server {
+            let mut all = Vec::new();
+            for _ in 0..clients {
+                let mut client = server.client(body, batch).await?;
+                all.push(async move |until: Instant| {
+                    let mut messages = 0;
+                    while Instant::now() < until {
+                        client.send().await?;
+                        messages += batch as u64;
+                    }
+                    Ok(messages)
+                });
+            }
+            rates.push(("server", together(all, time).await?));
+        }
+        for (who, peer) in &self.others {
+            let mut all = Vec::new();
+            for _ in 0..clients {
+                let mut client = peer.client(body).await?;
+                all.push(async move |until: Instant| {
+                    let mut messages = 0;
+                    while Instant::now() < until {
+                        client.send(batch).await?;
+                        if matches!(case, Case::Cycle { .. }) {
+                            client.take_and_ack(batch).await?;
+                        }
+                        messages += batch as u64;
+                    }
+                    Ok(messages)
+                });
+            }
+            rates.push((who, together(all, time).await?));
+        }
+        Ok(rates)
+    }
+}
+
+/// Lets clients run side by side, and tells what they reached together in a second.
+async fn together<F>(clients: Vec<F>, time: Duration) -> Outcome<f64>
+where
+    F: AsyncFnOnce(Instant) -> Outcome<u64>,
+{
+    let started = Instant::now();
+    let until = started + time;
+    let all = futures_util::future::try_join_all(clients.into_iter().map(|client| client(until))).await?;
+    Ok(per_second(all.iter().sum(), started))
 }
 
 fn median(mut rates: Vec<f64>) -> f64 {

@@ -2,6 +2,8 @@
 //! starts it and shows its figures; it prints lines of JSON.
 
 mod cases;
+mod http;
+mod peers;
 mod plain;
 
 use serde_json::json;

@@ -142,6 +142,19 @@ impl Tools {
     }
 }
 
+/// The queues that ours is measured beside. A bench does without those that do not install, so that is said, no more.
+pub(crate) fn bench_peers(ws: &Workspace) {
+    let is_here = |program: &str| run::ask(run::command(program).arg("-v")).is_some();
+    if is_here("redis-server") && is_here("beanstalkd") {
+        return;
+    }
+    let installed =
+        cache::Cache::open(ws.cache()).and_then(|cache| debian::install(&cache, &["redis-server", "beanstalkd"]));
+    if let Err(problem) = installed {
+        run::say(&format!("- measured without peers that are not here: {problem}"));
+    }
+}
+
 /// cargo for a native build, without asking for any tool.
 pub(crate) fn native_cargo(ws: &Workspace) -> Command {
     let mut command = run::command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
