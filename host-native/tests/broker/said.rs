@@ -25,8 +25,14 @@ pub(crate) struct Said {
     pub(crate) last_occurrence: Option<i64>,
 }
 
+/// A message of `poison` may be among its dead letters as well, but not in both.
+fn place(queue: &str, number: u64) -> Place {
+    (queue.trim_end_matches("-dead").to_owned(), number)
+}
+
 impl Said {
     pub(crate) fn line(&mut self, line: &str) {
+        assert!(!line.starts_with("panicked"), "a process that was to be killed {line}");
         let words: Vec<&str> = line.split(' ').collect();
         let [what, queue, body, ..] = words[..] else { return };
         if what == "died" {
@@ -34,7 +40,7 @@ impl Said {
             return;
         }
         let Ok(number) = body.parse() else { return };
-        let place = (queue.to_owned(), number);
+        let place = place(queue, number);
         match what {
             "sent" => drop(self.sent.insert(place)),
             "acking" => drop(self.acking.insert(place)),
@@ -55,7 +61,7 @@ impl Said {
     fn taken(&mut self, place: Place, attempt: u32) {
         assert!(!self.acked.contains(&place), "{place:?} came again after its ack was answered");
         assert!(place.0 != "purged" || place.1 > self.purged, "{place:?} came again after a purge was answered");
-        if place.0.starts_with("poison") {
+        if place.0 == "poison" {
             return; // Each time that it is put back, its attempts begin anew.
         }
         let before = self.attempts.insert(place.clone(), attempt).unwrap_or(0);
@@ -64,10 +70,7 @@ impl Said {
 
     /// It was there at the end.
     pub(crate) fn drained(&mut self, queue: &str, body: &str) {
-        // A letter may be in either of the two.
-        let queue = if queue == "poison-dead" { "poison" } else { queue };
-        let number = body.parse().unwrap_or_default();
-        *self.drained.entry((queue.to_owned(), number)).or_default() += 1;
+        *self.drained.entry(place(queue, body.parse().unwrap_or_default())).or_default() += 1;
     }
 
     /// Or it would not have tested what it says.
