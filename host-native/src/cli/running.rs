@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use jadpo_core::admin::queues::{Mode, Serving};
 use jadpo_core::host::{Host, Level, LogEntry};
 use jadpo_core::program::Program;
 use jadpo_core::start::App;
@@ -15,9 +16,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::output::{self, Exit};
 use crate::broker::Broker;
 use crate::functions::{Functions, Linked};
-use crate::host::NativeHost;
+use crate::host::{NativeHost, now_ms};
 use crate::http::Client;
-use crate::server::{Options, Report, Server, declare, report};
+use crate::server::{Access, Options, Report, Server, declare, report};
 use crate::store::{Durability, OpenError, OpenStore, StoreLock};
 
 /// What keeps a server from starting: what happened, what to do, and the exit code.
@@ -109,6 +110,12 @@ async fn serve(
     announce(&host, &told, at);
     let functions = Functions::new(Client::new(), linked.clone(), folder, broker.clone());
     let options = options(at);
+    let mode = match options.access {
+        Access::Machine { .. } => Mode::Dev,
+        Access::Token { .. } => Mode::Serve,
+    };
+    let serving = Serving::new(program.clone(), mode, at.map(|at| format!("http://{at}")), now_ms());
+    broker.set_serving(&serving).await.map_err(unusable)?;
     let app = App::new(program);
     Server { host, app, broker, functions, triggers, listener, options }.run(signals.any()).await;
     Ok(())
