@@ -10,7 +10,7 @@ fn folder() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let app = app_text("sku: Text", "http://127.0.0.1:9/");
     fs::write(dir.path().join("app.jadpo"), &app).unwrap();
-    receive_into(&dir.path().join(".jadpo/store.db"), &app, &BODIES);
+    receive_into(&dir.path().join(".jadpo/queues.db"), &app, &BODIES);
     dir
 }
 
@@ -51,7 +51,7 @@ fn filters_and_limits_choose_what_is_listed() {
 #[test]
 fn a_store_in_the_folder_itself_and_an_app_file_that_is_broken_or_not_there_do_no_harm() {
     let dir = folder();
-    fs::rename(dir.path().join(".jadpo/store.db"), dir.path().join("store.db")).unwrap();
+    fs::rename(dir.path().join(".jadpo/queues.db"), dir.path().join("store.db")).unwrap();
     let listed = || json(&jadpo(dir.path(), &["deliveries", "--store", "store.db", "--queue", "stock", "--json"]));
     let with_app = listed();
     assert_eq!(with_app["items"].as_array().unwrap().len(), 3);
@@ -89,7 +89,7 @@ fn a_retry_says_how_many_were_taken_and_which_ids_are_none() {
 #[test]
 fn a_running_server_gives_the_same_answers_as_its_store() {
     let dir = folder();
-    let server = Server::start(dir.path(), &["--store", ".jadpo/store.db"], &[("JADPO_ADMIN_TOKEN", TOKEN)]);
+    let server = Server::start(dir.path(), &[], &[("JADPO_ADMIN_TOKEN", TOKEN)]);
     let at = ["--url", &server.url, "--token", TOKEN];
     let ask = |args: &[&str]| jadpo(dir.path(), &[&["deliveries"], args, &at[..]].concat());
     let listed = json(&ask(&["--json"]));
