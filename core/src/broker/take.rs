@@ -157,9 +157,7 @@ impl Broker {
                 return Err(broken("what is due changed while it was leased").into());
             }
         }
-        let held = self.queue_mut(name)?;
-        held.waits_until(until_ms);
-        let tally = &mut held.tally;
+        let tally = &mut self.queue_mut(name)?.tally;
         for Found { place, attempts, message } in found {
             tally.unhold(&place);
             tally.leased += 1;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use jadpo_core::admin::TOKEN_BYTES_MIN;
-use jadpo_core::bindings::ADMIN_TOKEN;
+use jadpo_core::bindings::{ADMIN_TOKEN, ENQUEUE_TOKEN};
 use jadpo_core::host::{Host, Level, LogEntry};
 use jadpo_core::program::{Deployable, Platform, Program, Trigger};
 use jadpo_core::trigger::Triggers;
@@ -15,7 +15,7 @@ use super::load::{self, Load};
 use super::output::Exit;
 use super::running::{self, Plan, Stop};
 use crate::functions::Linked;
-use crate::server::{Access, ENQUEUE_TOKEN, Options, Pace};
+use crate::server::{Access, Options, Pace};
 use crate::store::Durability;
 
 /// Arguments of `jadpo serve`.

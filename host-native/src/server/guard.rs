@@ -4,13 +4,11 @@ use std::net::{IpAddr, SocketAddr};
 
 use hyper::http::request::Parts;
 use hyper::{StatusCode, header};
+use jadpo_core::bindings::ENQUEUE_TOKEN;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use super::reply::Problem;
-
-/// The environment variable that holds the token for sending to queues.
-pub const ENQUEUE_TOKEN: &str = "JADPO_ENQUEUE_TOKEN";
 
 /// Whom a server lets in.
 #[derive(Debug, Clone)]

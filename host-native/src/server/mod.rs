@@ -43,7 +43,7 @@ use crate::host::NativeHost;
 
 pub use declare::declare;
 pub use drain::Pace;
-pub use guard::{Access, ENQUEUE_TOKEN};
+pub use guard::Access;
 pub use report::{Concern, Handler, Report, report};
 
 use health::Readiness;

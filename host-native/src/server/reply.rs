@@ -56,6 +56,7 @@ impl From<BrokerError> for Problem {
         let status = match &error {
             // What is kept beside a body here is what its request's head holds.
             BrokerError::MetaTooBig { .. } => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            BrokerError::BatchCount { limit, actual } if actual > limit => StatusCode::PAYLOAD_TOO_LARGE,
             _ => StatusCode::from_u16(queues::status(&error)).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
         };
         Self { status, detail: queues::problem(&error), allow: None }

@@ -1,0 +1,90 @@
+//! Immediate mode: a POST runs the functions and answers every attempt's outcome.
+
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::support::{Answer, Function, Server, app, folder, request};
+
+fn dev(dir: &std::path::Path) -> Server {
+    // A window of an hour: nothing may wait for it.
+    Server::dev(dir, &["--queues", "immediate", "--visibility-ms", "3600000"])
+}
+
+#[test]
+fn a_post_runs_every_attempt_at_once_and_tells_how_each_function_ended() {
+    let good = Function::answering(200);
+    let bad = Function::with(|call| Answer::Status(if call.attempt() < 3 { 500 } else { 200 }));
+    let dir = folder(&app(&[("good", &good.url), ("bad", &bad.url)], ""));
+    let server = dev(dir.path());
+    let reply = server.post("/_queues/jobs", b"x");
+    let answer = reply.json();
+    assert_eq!((reply.status, &answer["outcome"]), (200, &"done".into()), "{answer}");
+    let attempts = answer["attempts"].as_array().unwrap();
+    let told: Vec<_> = attempts
+        .iter()
+        .map(|attempt| {
+            let function = |function: &serde_json::Value| {
+                (function["function"].as_str().unwrap().to_owned(), function["status"].as_u64().unwrap())
+            };
+            attempt["functions"].as_array().unwrap().iter().map(function).collect::<Vec<_>>()
+        })
+        .collect();
+    let bad_alone = |status| vec![("bad".to_owned(), status)];
+    assert_eq!(told, [vec![("good".to_owned(), 200), ("bad".to_owned(), 500)], bad_alone(500), bad_alone(200)]);
+    assert_eq!(attempts[2]["attempt"], 3);
+    assert_eq!(answer["id"].as_str().unwrap().len(), 32);
+    assert_eq!(server.queue("jobs")["messages"], 0);
+}
+
+#[test]
+fn a_message_that_never_succeeds_is_dead_when_the_post_is_answered() {
+    let bad = Function::answering(500);
+    let dir = folder(&app(&[("bad", &bad.url)], "max_receives: 2"));
+    let server = dev(dir.path());
+    let answer = server.post("/_queues/jobs", b"x").json();
+    assert_eq!((&answer["outcome"], answer["attempts"].as_array().unwrap().len()), (&"dead_lettered".into(), 2));
+    let left = server.queue("jobs");
+    assert_eq!((&left["messages"], &left["dead_letters"]["messages"]), (&0.into(), &1.into()));
+    assert_eq!(left["dead_letters"]["items"][0]["id"], answer["id"]);
+    assert_eq!(left["trigger"]["last_run"]["outcome"], "failed");
+}
+
+#[test]
+fn a_handler_that_posts_to_its_own_queue_neither_deadlocks_nor_goes_on_without_bound() {
+    let url = Arc::new(OnceLock::<String>::new());
+    let own = url.clone();
+    let refused = Arc::new(AtomicUsize::new(0));
+    let counted = refused.clone();
+    let function = Function::with(move |_| {
+        let reply = request(own.get().unwrap(), "POST", "/_queues/jobs", &[], b"again");
+        if reply.status == 429 {
+            counted.fetch_add(1, Ordering::SeqCst);
+        }
+        Answer::Status(200)
+    });
+    let dir = folder(&app(&[("again", &function.url)], ""));
+    let server = dev(dir.path());
+    url.set(server.url.clone()).unwrap();
+    let reply = server.post("/_queues/jobs", b"first");
+    assert_eq!((reply.status, &reply.json()["outcome"]), (200, &"done".into()));
+    assert_eq!(function.calls().len(), 32, "as deep as it may go");
+    assert_eq!(refused.load(Ordering::SeqCst), 1);
+    assert_eq!(server.queue("jobs")["messages"], 0);
+}
+
+#[test]
+fn what_is_delayed_comes_when_it_is_due_and_what_is_paused_waits() {
+    let function = Function::answering(200);
+    let dir = folder(&app(&[("pay", &function.url)], ""));
+    let server = dev(dir.path());
+    assert_eq!(server.post("/_queues/jobs?delay=1", b"later").status, 202);
+    assert!(function.call_within(Duration::from_millis(700)).is_none());
+    assert_eq!(function.call().text(), "later");
+    server.beside(async |broker| broker.pause("jobs", true).await).unwrap();
+    assert_eq!(server.post("/_queues/jobs", b"paused").status, 202);
+    assert!(function.call_within(Duration::from_millis(700)).is_none());
+    server.beside(async |broker| broker.pause("jobs", false).await).unwrap();
+    assert_eq!(function.call().text(), "paused");
+}
