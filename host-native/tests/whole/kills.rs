@@ -35,9 +35,8 @@ struct Answered {
 fn whatever_is_killed_and_when_nothing_that_was_answered_is_lost() {
     let kills = std::env::var("JADPO_TEST_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(KILLS);
     let calls = Arc::new(AtomicU64::new(0));
-    let jobs = Function::with(move |_| {
-        Answer::Status(if calls.fetch_add(1, Ordering::Relaxed) % 7 == 6 { 500 } else { 200 })
-    });
+    let jobs =
+        Function::with(move |_| Answer::Status(if calls.fetch_add(1, Ordering::Relaxed) % 7 == 6 { 500 } else { 200 }));
     let doomed = Function::answering(500);
     let dir = folder(&app(&jobs.url, &doomed.url));
     let answered = Arc::new(Answered::default());
@@ -89,7 +88,9 @@ fn sender(number: u64, url: &str, answered: &Arc<Answered>, stop: &Arc<AtomicBoo
                 "junk" => format!("{} {count}", answered.emptied.load(Ordering::SeqCst)),
                 _ => format!("{queue}-{number}-{count}"),
             };
-            if ask(&url, "POST", &format!("/_queues/{queue}"), TOKEN, body.as_bytes()).is_some_and(|it| it.status == 202) {
+            if ask(&url, "POST", &format!("/_queues/{queue}"), TOKEN, body.as_bytes())
+                .is_some_and(|it| it.status == 202)
+            {
                 answered.sent.lock().unwrap().entry(queue).or_default().insert(body);
             }
         }
@@ -160,6 +161,12 @@ fn settle(dir: &Path, jobs: &Function, answered: &Answered, seen: &mut BTreeMap<
     }
     note(jobs, seen);
     let sent = answered.sent.lock().unwrap();
+    let counts = ["jobs", "doomed", "junk"].map(|queue| sent.get(queue).map_or(0, BTreeSet::len));
+    assert!(counts.iter().all(|count| *count > 0), "nothing was answered: {counts:?}");
+    println!(
+        "answered in jobs, doomed and junk: {counts:?}; emptied {} times",
+        answered.emptied.load(Ordering::SeqCst)
+    );
     let handled: BTreeSet<&str> = seen.keys().map(|(_, body)| body.as_str()).collect();
     for queue in ["jobs", "doomed"] {
         let lost: Vec<_> = sent[queue].iter().filter(|body| !handled.contains(body.as_str())).collect();
