@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::{Inbound, Refusal};
@@ -19,12 +19,17 @@ struct Written<'a> {
 
 #[derive(Deserialize)]
 struct Message<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "also_null")]
     body: Option<&'a RawValue>,
     #[serde(borrow, default)]
     content_type: Option<&'a RawValue>,
     #[serde(borrow, default)]
     delay_seconds: Option<&'a RawValue>,
+}
+
+/// `null` is a value, and a body that is `null` is there.
+fn also_null<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&'a RawValue>::deserialize(deserializer).map(Some)
 }
 
 /// The messages that a POST to a queue's batch address enqueues. A JSON body is kept as it is written, digit for

@@ -60,12 +60,13 @@ fn delivery_id(scheme: Option<&Verify>, inbound: &Inbound) -> Option<String> {
 
 /// The token in a webhook's address is the right to post to it, so the path is kept up to the webhook's name.
 fn without_token<'a>(path: &'a str, name: &str) -> &'a str {
-    let mut end = 0;
-    for segment in path.split_inclusive('/') {
-        end += segment.len();
-        if segment.trim_end_matches('/') == name {
-            return path.get(..end).unwrap_or(path).trim_end_matches('/');
+    let (mut at, mut end) = (0, None);
+    for segment in path.split('/') {
+        at += segment.len();
+        if segment == name {
+            end = Some(at);
         }
+        at += 1; // the slash
     }
-    "/_webhooks"
+    end.and_then(|end| path.get(..end)).unwrap_or("/_webhooks")
 }

@@ -13,4 +13,4 @@ pub use call::FunctionCall;
 pub(crate) use call::written_body;
 pub use conclude::{Conclusion, FunctionOutcome, conclude};
 pub use declared::{Consumer, Declared, GRACE_MS, RETENTION_S, Triggers};
-pub use received::{batch, settle};
+pub use received::{batch, message, settle};
