@@ -47,7 +47,12 @@ impl Notes<'_> {
                         format!("nothing receives connection {quoted}: it keeps its messages")
                     }
                 };
-                let help = "name it in `receiving:` with the event that its messages become";
+                let help = match connection {
+                    Connection::LocalQueue { .. } => {
+                        "give it `functions: [NAME]`, or name it in `receiving:` with the event that its messages become"
+                    }
+                    _ => "name it in `receiving:` with the event that its messages become",
+                };
                 self.say(Code::NoteUnused, Area::Connection, name, message, help);
                 continue;
             }

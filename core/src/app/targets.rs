@@ -50,7 +50,8 @@ fn function(reading: &mut Reading<'_>, entry: &Entry, queues: &LocalQueues<'_>) 
     let target = target(reading, fields, &["call", "exec", "run", "send"], Some(queues));
     let schedule = match fields.entry("schedule") {
         Some(entry) => {
-            let rule = "its fields are minute, hour, day of the month, month and day of the week: \"0 * * * *\"";
+            let rule =
+                "its fields are minute, hour, day of the month, month and day of the week, in UTC: \"0 * * * *\"";
             let read = reading.formed(fields.key("schedule"), &entry.value, "schedule", forms::schedule, rule);
             Some(read?.0.text.to_owned())
         }

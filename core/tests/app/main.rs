@@ -4,6 +4,7 @@
 mod codes;
 mod connections;
 mod fuzz;
+mod natively;
 mod program;
 mod project;
 mod rest;

@@ -231,11 +231,11 @@ fn a_function_is_called_run_or_executed() {
             6:14-19 function.value_invalid: `exec` takes a list, and this is a text
                 write `exec: ["./pay.sh"]`
             7:26-35 function.value_invalid: `0 * * *` is no schedule: a schedule has five fields, and this has 4
-                its fields are minute, hour, day of the month, month and day of the week: "0 * * * *"
+                its fields are minute, hour, day of the month, month and day of the week, in UTC: "0 * * * *"
             8:26-38 function.value_invalid: `61 * * * *` is no schedule: number out of bounds
-                its fields are minute, hour, day of the month, month and day of the week: "0 * * * *"
+                its fields are minute, hour, day of the month, month and day of the week, in UTC: "0 * * * *"
             9:26-35 function.value_invalid: `@hourly` is no schedule: a schedule has five fields, and this has 1
-                its fields are minute, hour, day of the month, month and day of the week: "0 * * * *"
+                its fields are minute, hour, day of the month, month and day of the week, in UTC: "0 * * * *"
             10:50-55 function.key_invalid: function `h` takes no `color`
                 it takes call, exec, run, send, schedule, body
             11:37-40 function.key_invalid: function `i` has `call:` and `run:`
@@ -403,7 +403,7 @@ deployables: { edge: { target: Target.workers, triggers: [Trigger.http] } }
             4:3-9 note.unused: nothing receives connection `pulled`: it is not read
                 name it in `receiving:` with the event that its messages become
             5:3-7 note.unused: nothing receives connection `jobs`: it keeps its messages
-                name it in `receiving:` with the event that its messages become
+                give it `functions: [NAME]`, or name it in `receiving:` with the event that its messages become
             6:3-9 note.unreachable: no deployable receives connection `orders`: it needs a Workers deployable with Trigger.subscribers
                 add `target: Target.workers` with Trigger.subscribers
             8:14-18 note.unused: nothing calls function `idle`
