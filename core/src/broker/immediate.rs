@@ -41,10 +41,11 @@ impl Broker {
         let until_ms = now_ms + i64::from(visibility_ms);
         let id = self.insert_message(sql, moment, seq, message)?;
         sql.run(LEASED, &[number.into(), until_ms.into(), seq.into(), bytes.into(), now_ms.into()])?;
-        let tally = &mut self.queue_mut(name)?.tally;
-        tally.messages += 1;
-        tally.bytes += u64::from(bytes);
-        tally.leased += 1;
+        let held = self.queue_mut(name)?;
+        held.waits_until(until_ms);
+        held.tally.messages += 1;
+        held.tally.bytes += u64::from(bytes);
+        held.tally.leased += 1;
         let message = Message {
             id,
             sent_at_ms: moment.wall_ms,
@@ -97,6 +98,7 @@ impl Broker {
         }
         let until_ms = self.clock.time_ms(moment) + i64::from(visibility_ms);
         self.move_place(sql, LEASE_AGAIN, &place, until_ms, retry)?;
+        self.queue_mut(name)?.waits_until(until_ms);
         let mut message = kept.message;
         message.attempts = lease.attempt + 1;
         if retry.progress.is_some() {

@@ -82,14 +82,10 @@ struct Queue {
     tally: Tally,
     /// The age at which its oldest ready message may have to go.
     expires_at_age_ms: i64,
+    /// Nothing that waits for a time is due before this, in the broker's time.
+    next_due_ms: i64,
     /// Since when somebody who asked has known that there is something to take, in the broker's time.
     ready_since_ms: Option<i64>,
-}
-
-impl Queue {
-    fn new(info: QueueInfo, number: i64, tally: Tally) -> Self {
-        Self { info, number, tally, expires_at_age_ms: 0, ready_since_ms: None }
-    }
 }
 
 /// How many rows of each kind a queue has.
@@ -140,6 +136,17 @@ impl Broker {
             sql.run(RESERVE, &[self.reserved_seq.into()])?;
         }
         Ok(first)
+    }
+}
+
+impl Queue {
+    fn new(info: QueueInfo, number: i64, tally: Tally) -> Self {
+        Self { info, number, tally, expires_at_age_ms: 0, next_due_ms: 0, ready_since_ms: None }
+    }
+
+    /// Something in it waits for a time now.
+    fn waits_until(&mut self, due_at_ms: i64) {
+        self.next_due_ms = self.next_due_ms.min(due_at_ms);
     }
 }
 

@@ -165,16 +165,23 @@ impl Broker {
         let first = self.seqs(sql, messages.len())?;
         let now_ms = self.clock.time_ms(moment);
         let mut ids = Vec::with_capacity(messages.len());
-        let (mut bytes, mut delayed) = (0, 0);
+        let (mut bytes, mut delayed, mut next_ms) = (0, 0, None::<i64>);
         for (seq, message) in (first..).zip(messages) {
             ids.push(self.insert_message(sql, moment, seq, message)?);
             let delay_s = message.delay_s.or(batch_delay_s).unwrap_or(default_delay_s);
             let at_ms = due_at_ms(now_ms, i64::from(delay_s) * 1_000);
             due.push(Due { at_ms, seq, bytes: length(message.body.len()) });
             bytes += message.body.len() as u64;
-            delayed += u64::from(at_ms > 0);
+            if at_ms > 0 {
+                delayed += 1;
+                next_ms = Some(next_ms.map_or(at_ms, |next_ms| next_ms.min(at_ms)));
+            }
         }
-        let tally = &mut self.queue_mut(name)?.tally;
+        let queue = self.queue_mut(name)?;
+        if let Some(next_ms) = next_ms {
+            queue.waits_until(next_ms);
+        }
+        let tally = &mut queue.tally;
         tally.messages += messages.len() as u64;
         tally.bytes += bytes;
         tally.delayed += delayed;

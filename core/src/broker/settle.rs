@@ -150,6 +150,8 @@ impl Broker {
         held.tally.delayed += u64::from(due_at_ms > 0);
         if due_at_ms == 0 {
             held.expires_at_age_ms = 0; // it may be older than what was the oldest
+        } else {
+            held.waits_until(due_at_ms);
         }
         Ok(())
     }

@@ -10,9 +10,10 @@ use super::types::Swept;
 use super::{Broker, Moment};
 use crate::store::StoreError;
 
-/// Rows that one sweep looks at, at most. It holds up whoever waits for the store meanwhile, some milliseconds.
+/// Rows that one sweep looks at, and queues, at most. It holds up whoever waits for the store meanwhile, some milliseconds.
 const SLICE: usize = 500;
 
+const NEXT: &str = "SELECT due_at FROM jadpo_queue_due WHERE queue = ?1 AND due_at > 0 ORDER BY due_at, seq LIMIT 1";
 const CLOCKS: &str = "UPDATE jadpo_broker SET clock_ms = ?1, age_ms = ?2";
 const PROMOTE: &str = "UPDATE jadpo_queue_due SET due_at = 0, leased = 0 WHERE queue = ?1 AND due_at = ?2 AND seq = ?3";
 const OLDEST: &str = "SELECT m.kept_from FROM jadpo_queue_due d JOIN jadpo_queue_messages m ON m.seq = d.seq \
@@ -46,7 +47,10 @@ impl Broker {
         if let Some(queue) = self.garbage.first().copied() {
             left = left.saturating_sub(self.clear(sql, queue)?);
         }
-        for name in self.names_to_sweep(moment) {
+        // Ten thousand queues are not asked in one slice either.
+        let names = self.names_to_sweep(moment);
+        let more_queues = names.len() > SLICE;
+        for name in names.into_iter().take(SLICE) {
             if left == 0 {
                 break;
             }
@@ -54,18 +58,18 @@ impl Broker {
             left = left.saturating_sub(self.expire_ready(sql, moment, &name, left, &mut swept)?);
             self.swept_last = name;
         }
-        swept.more = left == 0 || !self.garbage.is_empty();
+        swept.more = left == 0 || more_queues || !self.garbage.is_empty();
         Ok(swept)
     }
 
     /// The queues that may have something to do, from where the last sweep stopped: one of them that never ends must
     /// not keep the others waiting.
     fn names_to_sweep(&self, moment: Moment) -> Vec<String> {
-        let age_ms = self.clock.age_ms(moment);
+        let (now_ms, age_ms) = (self.clock.time_ms(moment), self.clock.age_ms(moment));
         let after = (Bound::Excluded(self.swept_last.as_str()), Bound::Unbounded);
         let before = (Bound::Unbounded, Bound::Included(self.swept_last.as_str()));
         let round = self.queues.range::<str, _>(after).chain(self.queues.range::<str, _>(before));
-        round.filter(|(_, queue)| queue.may_have_work(age_ms)).map(|(name, _)| name.clone()).collect()
+        round.filter(|(_, queue)| queue.may_have_work(now_ms, age_ms)).map(|(name, _)| name.clone()).collect()
     }
 
     /// Clears away a slice of contents that no queue has any more.
@@ -95,13 +99,14 @@ impl Broker {
         room: usize,
         swept: &mut Swept,
     ) -> Result<usize, BrokerError> {
-        let queue = self.queue(name)?;
-        if queue.tally.timed() == 0 {
+        let (queue, now_ms) = (self.queue(name)?, self.clock.time_ms(moment));
+        if queue.tally.timed() == 0 || queue.next_due_ms > now_ms {
             return Ok(0);
         }
+        let number = queue.number;
         let limit = i64::try_from(room).unwrap_or(i64::MAX);
         let mut overdue = Vec::new();
-        let rows = sql.run(OVERDUE, &[queue.number.into(), self.clock.time_ms(moment).into(), limit.into()])?.rows;
+        let rows = sql.run(OVERDUE, &[number.into(), now_ms.into(), limit.into()])?.rows;
         Found::read(rows, &mut overdue)?;
         let looked_at = overdue.len();
         for found in self.turn_out(sql, moment, name, overdue, &mut swept.gone)? {
@@ -112,6 +117,8 @@ impl Broker {
             // It may be older than what was the oldest.
             held.expires_at_age_ms = 0;
         }
+        let next = sql.run(NEXT, &[number.into()])?.rows;
+        self.queue_mut(name)?.next_due_ms = next.first().map_or(Ok(i64::MAX), |row| integer(row, 0))?;
         Ok(looked_at)
     }
 
@@ -148,7 +155,8 @@ impl Broker {
 }
 
 impl super::Queue {
-    fn may_have_work(&self, age_ms: i64) -> bool {
-        self.tally.timed() > 0 || (self.tally.messages > 0 && self.expires_at_age_ms <= age_ms)
+    fn may_have_work(&self, now_ms: i64, age_ms: i64) -> bool {
+        (self.tally.timed() > 0 && self.next_due_ms <= now_ms)
+            || (self.tally.messages > 0 && self.expires_at_age_ms <= age_ms)
     }
 }

@@ -157,7 +157,9 @@ impl Broker {
                 return Err(broken("what is due changed while it was leased").into());
             }
         }
-        let tally = &mut self.queue_mut(name)?.tally;
+        let held = self.queue_mut(name)?;
+        held.waits_until(until_ms);
+        let tally = &mut held.tally;
         for Found { place, attempts, message } in found {
             tally.unhold(&place);
             tally.leased += 1;

@@ -7,13 +7,25 @@ mod crash;
 #[cfg(test)]
 mod dead;
 #[cfg(test)]
+mod faults;
+#[cfg(test)]
 mod handle;
 #[cfg(test)]
+mod killed;
+#[cfg(test)]
 mod limits;
+#[cfg(test)]
+mod looking;
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod once;
 #[cfg(test)]
 mod queues;
 #[cfg(test)]
 mod redriving;
+#[cfg(test)]
+mod said;
 #[cfg(test)]
 mod settling;
 #[cfg(test)]
@@ -24,3 +36,7 @@ mod support;
 mod taking;
 #[cfg(test)]
 mod time;
+#[cfg(test)]
+mod torn;
+#[cfg(test)]
+mod triggers;

@@ -18,6 +18,8 @@ pub(crate) struct Fixture {
     /// After how many more statements the store fails, if it is to.
     pub(crate) fails_in: Option<u32>,
     pub(crate) statements: u32,
+    /// The same, for an operation that needs another one first.
+    pub(crate) planned: Option<u32>,
     /// What a test took earlier.
     pub(crate) held: Vec<Taken>,
 }
@@ -84,7 +86,7 @@ impl Fixture {
         let (mut fails_in, mut statements) = (None, 0);
         let mut session = Session { connection: &connection, fails_in: &mut fails_in, statements: &mut statements };
         let broker = Broker::load(&mut session, at).unwrap();
-        Self { connection, broker, at, fails_in, statements, held: Vec::new() }
+        Self { connection, broker, at, fails_in, statements, planned: None, held: Vec::new() }
     }
 
     /// One with the queue `jobs`.
@@ -194,9 +196,14 @@ impl Fixture {
     pub(crate) fn dump(&self) -> Vec<String> {
         let tables = [
             "SELECT name || queue || paused FROM jadpo_queues",
+            "SELECT name || enabled || coalesce(run_at, '') || coalesce(last_occurrence, '') FROM jadpo_triggers",
+            "SELECT hex(key) || hex(id) FROM jadpo_queue_once",
+            "SELECT name || token FROM jadpo_webhook_tokens",
+            "SELECT id || state || at_due || ' ' || at_seq || ' ' || moved FROM jadpo_redrives",
             "SELECT queue FROM jadpo_queue_garbage",
             "SELECT seq || hex(id) || coalesce(dead_queue, '') FROM jadpo_queue_messages",
-            "SELECT queue || ' ' || due_at || ' ' || seq || ' ' || attempts || leased FROM jadpo_queue_due",
+            "SELECT queue || ' ' || due_at || ' ' || seq || ' ' || attempts || leased || coalesce(progress, '') \
+             FROM jadpo_queue_due",
         ];
         let rows = |sql: &str| -> Vec<String> {
             let mut prepared = self.connection.prepare(sql).unwrap();

@@ -6,6 +6,14 @@ mod build;
 #[cfg(test)]
 mod deliveries;
 #[cfg(test)]
+mod live;
+#[cfg(test)]
+mod queues;
+#[cfg(test)]
+mod redrive;
+#[cfg(test)]
+mod sending;
+#[cfg(test)]
 mod serve;
 #[cfg(test)]
 mod support;

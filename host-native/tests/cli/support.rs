@@ -7,9 +7,13 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use jadpo::broker::Broker;
 use jadpo::host::NativeHost;
 use jadpo::store::OpenStore;
 use jadpo_core::app;
+use jadpo_core::broker::{
+    BrokerError, ConsumerSettings, Content, NewBatch, NewMessage, Reason, Retry, Settings, Settle, Take, Taken,
+};
 use jadpo_core::host::Host;
 use jadpo_core::queue::{Batch, Body, Message};
 use jadpo_core::receive::receive;
@@ -36,8 +40,82 @@ deployables: {{
 }
 
 pub(crate) fn jadpo(dir: &Path, args: &[&str]) -> Output {
+    command(dir, args).output().unwrap()
+}
+
+/// The binary, to be run in this folder.
+pub(crate) fn command(dir: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_jadpo"));
-    command.args(args).current_dir(dir).env_remove("JADPO_ADMIN_TOKEN").output().unwrap()
+    command.args(args).current_dir(dir).env_remove("JADPO_ADMIN_TOKEN").env_remove("JADPO_URL");
+    command
+}
+
+/// Runs it with this on its standard input.
+pub(crate) fn jadpo_reading(dir: &Path, args: &[&str], input: &[u8]) -> Output {
+    let mut command = command(dir, args);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // It may have seen enough before all is written.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    child.wait_with_output().unwrap()
+}
+
+/// Sends a signal to a process.
+pub(crate) fn signal(child: &Child, signal: &str) {
+    let sent = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+/// Does this with the queues of the folder's store, as a server in the same place would.
+pub(crate) fn with_broker<T>(dir: &Path, work: impl AsyncFnOnce(&Broker) -> T) -> T {
+    let open = OpenStore::create(&dir.join(".jadpo/queues.db")).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let done = runtime.block_on(async {
+        let broker = Broker::open(open.handle()).await.unwrap();
+        work(&broker).await
+    });
+    drop(runtime);
+    open.close();
+    done
+}
+
+/// Has these bodies die in the queue, which is made with the dead-letter queue `NAME-dead`. Answers their ids.
+pub(crate) fn dead_letters(dir: &Path, queue: &str, bodies: &[&[u8]], error: &str) -> Vec<String> {
+    with_broker(dir, async |broker| {
+        let consumer = ConsumerSettings {
+            max_retries: 0,
+            dead_letter_queue: Some(format!("{queue}-dead")),
+            ..ConsumerSettings::default()
+        };
+        match broker.create(queue, Settings { consumer, ..Settings::default() }).await {
+            Ok(_) | Err(BrokerError::QueueExists(_)) => {}
+            Err(error) => panic!("{error}"),
+        }
+        let mut ids = Vec::new();
+        for bodies in bodies.chunks(100) {
+            let message =
+                |body: &&[u8]| NewMessage { content: Content::Text, body: body.to_vec(), delay_s: None, meta: None };
+            let messages = bodies.iter().map(message).collect();
+            let sent = broker.send(queue, NewBatch { messages, delay_s: None }).await.unwrap();
+            let taken = broker.take(queue, Take { max: 100, visibility_ms: None }).await.unwrap().messages;
+            let retry = |taken: &Taken| Retry {
+                lease: taken.lease,
+                delay_ms: None,
+                reason: Reason::Failed,
+                error: Some(error.to_owned()),
+                progress: None,
+            };
+            let retries = taken.iter().map(retry).collect();
+            let settled = broker.settle(queue, Settle { retries, ..Settle::default() }).await.unwrap();
+            assert_eq!(settled.gone.len(), bodies.len());
+            ids.extend(sent.ids.iter().map(ToString::to_string));
+        }
+        ids
+    })
+}
+
+/// How many messages a queue of the folder's store holds.
+pub(crate) fn held(dir: &Path, queue: &str) -> u64 {
+    json(&jadpo(dir, &["queues", "show", queue, "--json"]))["messages"].as_u64().unwrap()
 }
 
 pub(crate) fn stdout(output: &Output) -> String {
@@ -81,15 +159,16 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(dir: &Path, args: &[&str], envs: &[(&str, &str)]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_jadpo"))
-            .args(["serve", "--listen", "127.0.0.1:0", "--tick", "1"])
-            .args(args)
-            .current_dir(dir)
-            .env_remove("JADPO_ADMIN_TOKEN")
-            .envs(envs.iter().copied())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        Self::run(dir, &[&["serve", "--listen", "127.0.0.1:0", "--tick", "1"], args].concat(), envs)
+    }
+
+    /// A running `jadpo dev`, which drains every 50 ms.
+    pub(crate) fn dev(dir: &Path, args: &[&str], envs: &[(&str, &str)]) -> Self {
+        Self::run(dir, &[&["dev", "--json", "--listen", "127.0.0.1:0", "--tick-ms", "50"], args].concat(), envs)
+    }
+
+    fn run(dir: &Path, args: &[&str], envs: &[(&str, &str)]) -> Self {
+        let mut child = command(dir, args).envs(envs.iter().copied()).stderr(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (sender, lines) = mpsc::channel();
         std::thread::spawn(move || {
@@ -121,8 +200,7 @@ impl Server {
 
     /// Sends a signal and waits for the end.
     pub(crate) fn stop(mut self, signal: &str) -> Option<i32> {
-        let sent = Command::new("kill").args(["-s", signal, &self.child.id().to_string()]).status().unwrap();
-        assert!(sent.success());
+        self::signal(&self.child, signal);
         self.child.wait().unwrap().code()
     }
 }

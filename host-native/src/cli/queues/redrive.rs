@@ -37,13 +37,13 @@ pub(super) struct Args {
     #[command(flatten)]
     what: What,
     /// Only count what would be put back, and where to
-    #[arg(long, conflicts_with = "detach", requires = "name")]
+    #[arg(long, conflicts_with_all = ["detach", "list", "cancel", "resume", "watch"])]
     dry_run: bool,
     /// Do not wait until it is done
     #[arg(long)]
     detach: bool,
     /// List the redrives that run and the last that have ended
-    #[arg(long, exclusive = false, conflicts_with_all = ["name", "cancel", "resume", "watch"])]
+    #[arg(long, conflicts_with_all = ["name", "cancel", "resume", "watch"])]
     list: bool,
     /// End a redrive; what it put back stays there
     #[arg(long, value_name = "ID", conflicts_with_all = ["name", "resume", "watch"])]
@@ -60,32 +60,41 @@ pub(super) struct Args {
 #[derive(clap::Args)]
 struct What {
     /// Put them all into this queue [default: each into the one that it died in]
-    #[arg(long, value_name = "QUEUE", requires = "name")]
+    #[arg(long, value_name = "QUEUE")]
     to: Option<String>,
     /// So many a second at most, 1 to 10,000 [default: as many as can be]
-    #[arg(long, value_name = "MESSAGES", requires = "name")]
+    #[arg(long, value_name = "MESSAGES")]
     rate: Option<u32>,
     /// Only those that died in this queue
-    #[arg(long, value_name = "QUEUE", requires = "name", help_heading = "Which")]
+    #[arg(long, value_name = "QUEUE", help_heading = "Which")]
     origin: Option<String>,
     /// Only those whose last attempt ended so
-    #[arg(long, value_enum, value_name = "REASON", requires = "name", help_heading = "Which")]
+    #[arg(long, value_enum, value_name = "REASON", help_heading = "Which")]
     reason: Option<ReasonArg>,
     /// Only those whose error has this text in it
-    #[arg(long, value_name = "TEXT", requires = "name", help_heading = "Which")]
+    #[arg(long, value_name = "TEXT", help_heading = "Which")]
     error: Option<String>,
     /// Only these
-    #[arg(long = "id", value_name = "ID", requires = "name", help_heading = "Which")]
+    #[arg(long = "id", value_name = "ID", help_heading = "Which")]
     ids: Vec<String>,
     /// Only those that died since: 2026-11-30T12:00:00Z, 2026-11-30, or how long ago, 2h
-    #[arg(long, value_name = "TIME", value_parser = instant, requires = "name", help_heading = "Which")]
+    #[arg(long, value_name = "TIME", value_parser = instant, help_heading = "Which")]
     died_after: Option<i64>,
     /// Only those that died before
-    #[arg(long, value_name = "TIME", value_parser = instant, requires = "name", help_heading = "Which")]
+    #[arg(long, value_name = "TIME", value_parser = instant, help_heading = "Which")]
     died_before: Option<i64>,
     /// So many at most
-    #[arg(long, value_name = "MESSAGES", requires = "name", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Which")]
+    #[arg(long, value_name = "MESSAGES", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Which")]
     limit: Option<u64>,
+}
+
+impl What {
+    fn is_given(&self) -> bool {
+        let Self { to, rate, origin, reason, error, ids, died_after, died_before, limit } = self;
+        let texts = [to, origin, error].into_iter().any(Option::is_some);
+        let times = [died_after, died_before].into_iter().any(Option::is_some);
+        texts || times || rate.is_some() || reason.is_some() || !ids.is_empty() || limit.is_some()
+    }
 }
 
 /// How a message's last attempt ended.
@@ -101,6 +110,11 @@ enum ReasonArg {
 
 pub(super) async fn run(args: &Args, opened: &Opened, as_json: bool) -> Result<Exit, OperatorError> {
     let operator = &opened.operator;
+    // A flag that would change nothing is not passed over: whoever gave it meant something.
+    if args.name.is_none() && args.what.is_given() {
+        let help = "a redrive keeps what it was started with; cancel it and start another";
+        return Err(OperatorError::input("filters, --to and --rate go with a queue's name", Some(help)));
+    }
     if args.list {
         return Ok(list(&operator.redrives().await?, as_json));
     }
