@@ -176,14 +176,14 @@ impl From<StoreError> for BrokerError {
 impl fmt::Display for BrokerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::QueueNotFound(name) => write!(f, "there is no queue `{name}`"),
-            Self::QueueExists(name) => write!(f, "there is a queue `{name}` already"),
-            Self::NameInvalid { name, why } => write!(f, "a queue cannot be named `{name}`: {why}"),
+            Self::QueueNotFound(name) => write!(f, "there is no queue {}", Name(name)),
+            Self::QueueExists(name) => write!(f, "there is a queue {} already", Name(name)),
+            Self::NameInvalid { name, why } => write!(f, "a queue cannot be named {}: {why}", Name(name)),
             Self::TooManyQueues { limit } => write!(f, "there are {limit} queues, and there can be no more"),
             Self::SettingInvalid { setting, least, greatest, actual } => {
                 write!(f, "{setting} is {actual}; it must be between {least} and {greatest}")
             }
-            Self::OwnDeadLetterQueue(name) => write!(f, "`{name}` cannot be its own dead-letter queue"),
+            Self::OwnDeadLetterQueue(name) => write!(f, "{} cannot be its own dead-letter queue", Name(name)),
             Self::MessageTooBig { index, limit, actual } => {
                 write!(f, "message {} has {actual} bytes; a message has at most {limit}", index + 1)
             }
@@ -220,3 +220,21 @@ impl fmt::Display for BrokerError {
 }
 
 impl std::error::Error for BrokerError {}
+
+/// A name as somebody wrote it: not longer than a line, and nothing in it that a terminal would follow.
+struct Name<'a>(&'a str);
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 80;
+        let mut chars = self.0.chars();
+        write!(f, "`")?;
+        for one in chars.by_ref().take(SHOWN) {
+            match one {
+                '\'' | '"' | '\\' => write!(f, "{one}")?,
+                one => write!(f, "{}", one.escape_debug())?,
+            }
+        }
+        f.write_str(if chars.next().is_some() { "…`" } else { "`" })
+    }
+}

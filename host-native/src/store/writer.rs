@@ -22,8 +22,14 @@ const GATHER_MAX: Duration = Duration::from_micros(200);
 
 /// Works until every handle is gone.
 pub(super) fn run(connection: Connection, mut waiting: mpsc::Receiver<Job>, changed: watch::Sender<u64>) {
-    let mut writer =
-        Writer { connection, broker: None, broker_is_right: false, data_version: 0, started: Instant::now() };
+    let mut writer = Writer {
+        connection,
+        broker: None,
+        broker_is_right: false,
+        data_version: 0,
+        blocked: None,
+        started: Instant::now(),
+    };
     let mut group = Vec::with_capacity(GROUP_MAX);
     let mut last_group = 0;
     loop {
@@ -36,6 +42,13 @@ pub(super) fn run(connection: Connection, mut waiting: mpsc::Receiver<Job>, chan
         last_group = group.len();
         let before = writer.connection.total_changes();
         writer.commit(&mut group);
+        let mut rest = rest;
+        if let Some(error) = writer.blocked.take() {
+            // Another process writes for long. Whoever waits behind does not wait as long again.
+            rest.extend(std::iter::from_fn(|| waiting.try_recv().ok()));
+            rest.iter_mut().for_each(|job| job.fail(&error));
+            group.append(&mut rest);
+        }
         if writer.connection.total_changes() != before {
             changed.send_modify(|count| *count = count.wrapping_add(1));
         }
@@ -94,6 +107,8 @@ struct Writer {
     broker_is_right: bool,
     /// What SQLite counts up when another connection writes to the file.
     data_version: i64,
+    /// Why the last transaction could not even begin.
+    blocked: Option<StoreError>,
     started: Instant,
 }
 
@@ -126,6 +141,7 @@ impl Writer {
         let moment = self.moment();
         if let Err(error) = self.begin() {
             jobs.iter_mut().for_each(|job| job.fail(&error));
+            self.blocked = Some(error);
             return jobs.len();
         }
         let mut index = 0;

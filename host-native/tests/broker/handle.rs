@@ -6,10 +6,10 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use jadpo::broker::Broker;
 use jadpo::store::OpenStore;
-use jadpo_core::broker::{BrokerError, NewBatch, Settle, Take};
+use jadpo_core::broker::{BrokerError, Redrive, Settle, Take};
 use tempfile::TempDir;
 
-use super::support::{batch, message, settings};
+use super::support::{batch, settings};
 
 const TEN: Take = Take { max: 10, visibility_ms: None };
 
@@ -79,20 +79,6 @@ async fn what_another_process_wrote_to_the_file_is_seen() {
 }
 
 #[tokio::test]
-async fn a_store_that_another_process_holds_locked_answers_in_time_and_keeps_nothing_of_the_call() {
-    let (_dir, path, _store, broker) = fresh().await;
-    let other = rusqlite::Connection::open(&path).unwrap();
-    other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let hundred = NewBatch { messages: vec![message("m"); 100], delay_s: None };
-    let answer = tokio::time::timeout(Duration::from_secs(10), broker.send("jobs", hundred.clone())).await;
-    let refused = answer.expect("in time").unwrap_err();
-    assert!(refused.may_pass() && refused.code() == Some(10_250), "{refused:?}");
-    other.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(broker.metrics("jobs").await.unwrap().messages, 0);
-    assert_eq!(broker.send("jobs", hundred).await.unwrap().ids.len(), 100);
-}
-
-#[tokio::test]
 async fn a_consumer_that_waits_is_woken_by_a_send() {
     let (_dir, _path, _store, broker) = fresh().await;
     let mut changes = broker.changes();
@@ -104,4 +90,78 @@ async fn a_consumer_that_waits_is_woken_by_a_send() {
     tokio::spawn(async move { sender.send("jobs", batch(&["a"])).await });
     tokio::time::timeout(Duration::from_secs(10), changes.changed()).await.expect("woken").unwrap();
     assert_eq!(broker.wake("jobs").await.unwrap().ready, 1);
+}
+
+#[tokio::test]
+async fn dead_letters_are_put_back_by_whoever_keeps_at_it_and_a_consumer_is_woken_by_it() {
+    let (_dir, _path, _store, broker) = fresh().await;
+    let change = |settings: &mut jadpo_core::broker::Settings| {
+        settings.consumer.max_retries = 0;
+        settings.consumer.dead_letter_queue = Some("jobs-dead".to_owned());
+    };
+    broker.update("jobs", settings(change)).await.unwrap();
+    broker.send("jobs", batch(&["m"; 100])).await.unwrap();
+    broker.send("jobs", batch(&["m"; 50])).await.unwrap();
+    for _ in 0..2 {
+        let taken = broker.take("jobs", Take { max: 100, visibility_ms: None }).await.unwrap().messages;
+        let retries = taken.iter().map(|one| super::support::retry(one.lease, None)).collect();
+        broker.settle("jobs", Settle { retries, ..Settle::default() }).await.unwrap();
+    }
+    let redrive = Redrive { source: "jobs".to_owned(), ..Redrive::default() };
+    let preview = broker.redrive_preview(redrive.clone()).await.unwrap();
+    assert_eq!((preview.matched, preview.by_target["jobs"]), (150, 150));
+    let task = broker.redrive(redrive).await.unwrap();
+    let keeper = broker.clone();
+    let keeper = tokio::spawn(async move { keeper.keep_redriven().await });
+    let mut changes = broker.changes();
+    let ended = async {
+        while broker.redrive_task(task.id).await.unwrap().next_in_ms.is_some() {
+            changes.changed().await.unwrap();
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), ended).await.expect("it comes to its end");
+    keeper.abort();
+    assert_eq!(broker.metrics("jobs-dead").await.unwrap().messages, 0);
+    assert_eq!(broker.wakes(&["jobs"]).await.unwrap()[0].1.ready, 150);
+}
+
+#[tokio::test]
+async fn every_operation_of_the_core_is_there_for_who_waits_for_the_disk() {
+    use jadpo_core::broker::{Once, Peek, Retaken, Run, RunOutcome, SentOnce};
+    let (_dir, path, store, broker) = fresh().await;
+    let message = || super::support::message("m");
+    let once = Once { scope: "hook", key: "1" };
+    let SentOnce::Sent(id) = broker.send_once("jobs", once, message()).await.unwrap() else { panic!() };
+    assert_eq!(broker.send_once("jobs", once, message()).await.unwrap(), SentOnce::Repeat(id));
+    let taken = broker.send_taken("jobs", message(), 1_000).await.unwrap();
+    let retry = super::support::retry(taken.lease, None);
+    let Retaken::Taken(again) = broker.retry_taken("jobs", retry, 60_000).await.unwrap() else { panic!() };
+    let settle = Settle { releases: vec![again.lease], ..Settle::default() };
+    assert_eq!(broker.settle("jobs", settle).await.unwrap().released, 1);
+    let seen = broker.peek("jobs", Peek { max: 10, after: None }).await.unwrap();
+    assert_eq!(broker.remove("jobs", &[seen[0].reference]).await.unwrap().removed, 1);
+    assert_eq!(seen[0].message.id, id);
+    assert!(broker.occur("sweep", 5, "jobs", message()).await.unwrap().is_some());
+    let run = Run { at_ms: 6, outcome: RunOutcome::Done, error: None, message: Some(id) };
+    broker.record_runs(vec![("schedule:sweep".to_owned(), run.clone())]).await.unwrap();
+    broker.enable_trigger("queue:jobs", false).await.unwrap();
+    let token = broker.webhook_token("stripe").await.unwrap();
+    drop(broker);
+    store.close();
+    let store = OpenStore::existing(&path).unwrap();
+    let broker = Broker::open(store.handle()).await.unwrap();
+    let triggers = broker.triggers().await.unwrap();
+    assert!(!triggers["queue:jobs"].enabled);
+    assert_eq!(
+        (&triggers["schedule:sweep"].last_run, triggers["schedule:sweep"].last_occurrence_ms),
+        (&Some(run), Some(5))
+    );
+    assert_eq!(broker.webhook_token("stripe").await.unwrap(), token);
+    assert_ne!(broker.rotate_webhook_token("stripe").await.unwrap(), token);
+    assert_eq!(broker.webhook_tokens().await.unwrap().len(), 1);
+    assert_eq!(broker.metrics("jobs").await.unwrap().messages, 2);
+    assert_eq!(broker.dead_letter_queue_of("jobs").await.unwrap(), "jobs");
+    assert!(broker.redrives().await.unwrap().is_empty());
+    assert_eq!(broker.cancel_redrive(3).await.unwrap_err(), BrokerError::RedriveNotFound(3));
+    assert_eq!(broker.wakes(&["jobs", "gone"]).await.unwrap().len(), 1);
 }

@@ -15,7 +15,11 @@ mod killed;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
+mod locked;
+#[cfg(test)]
 mod looking;
+#[cfg(test)]
+mod many;
 #[cfg(test)]
 mod model;
 #[cfg(test)]

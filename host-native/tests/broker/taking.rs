@@ -202,3 +202,22 @@ fn a_queue_that_is_not_there_is_named() {
     assert_eq!(refused.code(), Some(10_104));
     assert!(refused.to_string().contains("`nowhere`"));
 }
+
+#[test]
+fn an_id_and_a_time_stay_over_retries_and_death_and_every_take_gives_another_lease() {
+    let mut queue = Fixture::with(settings(|settings| {
+        settings.consumer.max_retries = 2;
+        settings.consumer.dead_letter_queue = Some("jobs-dead".to_owned());
+    }));
+    queue.create("jobs-dead", settings(|_| {}));
+    let (id, sent_at_ms) = (queue.send("jobs", "a").ids[0], queue.at.wall_ms);
+    let mut leases = std::collections::BTreeSet::new();
+    for name in ["jobs", "jobs", "jobs", "jobs-dead", "jobs-dead"] {
+        // In one moment as well as later.
+        let taken = queue.take(name);
+        assert_eq!((taken[0].message.id, taken[0].message.sent_at_ms), (id, sent_at_ms));
+        assert!(leases.insert(queue.broker.lease_key().seal(&taken[0].lease)), "a lease was given twice");
+        queue.retry(name, &taken, Some(0));
+        queue.pass_ms(if name == "jobs" { 0 } else { 1_000 });
+    }
+}

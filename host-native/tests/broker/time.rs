@@ -1,8 +1,8 @@
 //! What time does: retention, and clocks that are wrong.
 
-use jadpo_core::broker::{How, NewBatch};
+use jadpo_core::broker::{How, NewBatch, Once, Redrive, SentOnce};
 
-use super::support::{Fixture, batch, delayed, settings};
+use super::support::{Fixture, batch, delayed, message, settings};
 
 const HALF_A_DAY_MS: i64 = 43_200_000;
 
@@ -129,4 +129,48 @@ fn times_are_utc_milliseconds_and_a_delay_across_a_change_of_summer_time_is_its_
     queue.pass_ms(1);
     let taken = queue.take("jobs");
     assert_eq!(taken[0].message.sent_at_ms, sent_at);
+}
+
+#[test]
+fn half_a_day_either_way_lets_no_occurrence_happen_twice_no_key_be_forgotten_and_no_redrive_stand_still() {
+    for jump_ms in [HALF_A_DAY_MS, -HALF_A_DAY_MS] {
+        for restarted in [false, true] {
+            let mut queue = Fixture::with(settings(|settings| {
+                settings.consumer.max_retries = 0;
+                settings.consumer.dead_letter_queue = Some("jobs-dead".to_owned());
+            }));
+            queue.send_batch("jobs", &batch(&["m"; 40])).unwrap();
+            let taken = queue.try_take("jobs", 100).unwrap().messages;
+            queue.retry("jobs", &taken, None);
+            let redrive = Redrive { source: "jobs".to_owned(), rate_per_s: Some(10), ..Redrive::default() };
+            let task = queue.run(|broker, sql, at| broker.redrive(sql, at, &redrive)).unwrap();
+            let at_ms = queue.at.wall_ms;
+            let occur = |queue: &mut Fixture, at_ms| {
+                queue.run(|broker, sql, at| broker.occur(sql, at, "s", at_ms, "jobs", &message("tick"))).unwrap()
+            };
+            let send_once = |queue: &mut Fixture| {
+                let once = Once { scope: "hook", key: "1" };
+                queue.run(|broker, sql, at| broker.send_once(sql, at, "jobs", once, &message("hook"))).unwrap()
+            };
+            assert!(occur(&mut queue, at_ms).is_some());
+            let SentOnce::Sent(id) = send_once(&mut queue) else { panic!() };
+            queue.pass_s(31);
+            queue.sweep_all(); // the clocks are written down
+            queue.at.wall_ms += jump_ms;
+            if restarted {
+                queue.at.steady_ms = 5;
+                queue.restart();
+            }
+            assert_eq!(occur(&mut queue, at_ms), None);
+            assert_eq!(send_once(&mut queue), SentOnce::Repeat(id));
+            let mut moved = Vec::new();
+            for _ in 0..4 {
+                moved.push(queue.run(|broker, sql, at| broker.redrive_step(sql, at, task.id, 100)).unwrap().moved);
+                queue.pass_s(1);
+            }
+            // What was not used of the rate while nobody came is at most a second's.
+            assert!((10..=11).contains(&moved[0]), "{moved:?}");
+            assert!(moved.windows(2).all(|two| (9..=11).contains(&(two[1] - two[0]))), "{moved:?}");
+        }
+    }
 }
