@@ -96,7 +96,7 @@ impl LeaseKey {
 
     fn signed<const BYTES: usize>(&self, text: &str) -> Option<[u8; BYTES]> {
         // Not decoded at all if it is none: a text may be of any length.
-        if text.len() != (BYTES + TAG_BYTES) * 4 / 3 + usize::from((BYTES + TAG_BYTES) % 3 > 0) {
+        if text.len() != (BYTES + TAG_BYTES) * 4 / 3 + usize::from(!(BYTES + TAG_BYTES).is_multiple_of(3)) {
             return None;
         }
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
