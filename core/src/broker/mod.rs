@@ -52,7 +52,7 @@ pub use sql::{Arg, Sql};
 pub use triggers::{Run, RunOutcome, TriggerState, queue_trigger, schedule_trigger};
 pub use types::{
     Backlog, Batch, Content, Dead, Gone, How, Message, MessageId, Metrics, NewBatch, NewMessage, Once, QueueInfo,
-    Reason, Retaken, Retry, Sent, SentOnce, Settle, Settled, Swept, Take, Taken, Wake, Warning,
+    Reason, Retaken, Retry, Sent, SentOnce, Settle, Settled, Swept, Take, Taken, TakenOnce, Wake, Warning,
 };
 
 /// The queues of one store.

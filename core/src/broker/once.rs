@@ -6,7 +6,7 @@ use super::error::BrokerError;
 use super::limits::ONCE_KEPT_MS;
 use super::sql::Sql;
 use super::take::message_id;
-use super::types::{NewMessage, Once, SentOnce};
+use super::types::{MessageId, NewMessage, Once, SentOnce, TakenOnce};
 use super::{Broker, Moment};
 use crate::store::StoreError;
 
@@ -31,15 +31,41 @@ impl Broker {
     ) -> Result<SentOnce, BrokerError> {
         message.check(0)?;
         self.queue(name)?;
-        let key = once.hash();
-        if let Some(row) = sql.run(KNOWN, &[key.as_slice().into()])?.rows.first() {
-            return Ok(SentOnce::Repeat(message_id(row, 0)?));
+        if let Some(id) = known(sql, once)? {
+            return Ok(SentOnce::Repeat(id));
         }
         let id = self.send_one(sql, moment, name, message)?;
-        let id_bytes = id.0.to_be_bytes();
-        let age_ms = self.clock.age_ms(moment);
-        sql.run(REMEMBER, &[key.as_slice().into(), id_bytes.as_slice().into(), age_ms.into()])?;
+        self.remember(sql, moment, once, id)?;
         Ok(SentOnce::Sent(id))
+    }
+
+    /// The same as [`send_taken`](Self::send_taken): a message that is sent is leased to its sender at once.
+    ///
+    /// # Errors
+    /// As [`send_taken`](Self::send_taken). A repeat is none, also to a queue that is paused or full.
+    pub fn send_once_taken(
+        &mut self,
+        sql: &mut dyn Sql,
+        moment: Moment,
+        name: &str,
+        once: Once<'_>,
+        message: &NewMessage,
+        visibility_ms: u32,
+    ) -> Result<TakenOnce, BrokerError> {
+        message.check(0)?;
+        self.queue(name)?;
+        if let Some(id) = known(sql, once)? {
+            return Ok(TakenOnce::Repeat(id));
+        }
+        let taken = self.send_taken(sql, moment, name, message, visibility_ms)?;
+        self.remember(sql, moment, once, taken.message.id)?;
+        Ok(TakenOnce::Taken(taken))
+    }
+
+    fn remember(&self, sql: &mut dyn Sql, moment: Moment, once: Once<'_>, id: MessageId) -> Result<(), StoreError> {
+        let (key, id) = (once.hash(), id.0.to_be_bytes());
+        sql.run(REMEMBER, &[key.as_slice().into(), id.as_slice().into(), self.clock.age_ms(moment).into()])?;
+        Ok(())
     }
 
     /// Forgets keys that were remembered long enough.
@@ -49,6 +75,12 @@ impl Broker {
         sql.run(FORGET, &[before_ms.into(), most.into()])?;
         Ok(())
     }
+}
+
+/// The message that was sent under this key, if one was.
+fn known(sql: &mut dyn Sql, once: Once<'_>) -> Result<Option<MessageId>, StoreError> {
+    let rows = sql.run(KNOWN, &[once.hash().as_slice().into()])?.rows;
+    rows.first().map(|row| message_id(row, 0)).transpose()
 }
 
 impl Once<'_> {

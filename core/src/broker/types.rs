@@ -300,6 +300,15 @@ pub enum SentOnce {
     Repeat(MessageId),
 }
 
+/// What sending once, and taking at once, gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TakenOnce {
+    /// The message is sent, and leased to its sender.
+    Taken(Taken),
+    /// One was sent under this key before, and this is its id.
+    Repeat(MessageId),
+}
+
 /// What became of a message whose attempt failed and which was to be tried again at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Retaken {

@@ -1,6 +1,6 @@
 //! Messages whose sender waits for what becomes of them.
 
-use jadpo_core::broker::{BrokerError, NewMessage, Retaken, Retry, Taken};
+use jadpo_core::broker::{BrokerError, NewMessage, Once, Retaken, Retry, Taken, TakenOnce};
 
 use super::{Broker, report};
 
@@ -15,6 +15,28 @@ impl Broker {
         self.store
             .broker_writing(bytes, move |broker, sql, moment| {
                 broker.send_taken(sql, moment, &name, &message, visibility_ms)
+            })
+            .await
+    }
+
+    /// The same, unless one was sent under this key before.
+    ///
+    /// # Errors
+    /// As [`send_once_taken`](jadpo_core::broker::Broker::send_once_taken), and as [`send`](Self::send).
+    pub async fn send_once_taken(
+        &self,
+        name: &str,
+        once: Once<'_>,
+        message: NewMessage,
+        visibility_ms: u32,
+    ) -> Result<TakenOnce, BrokerError> {
+        let _place = self.producers.place(name)?;
+        let (name, bytes) = (name.to_owned(), message.body.len());
+        let (scope, key) = (once.scope.to_owned(), once.key.to_owned());
+        self.store
+            .broker_writing(bytes, move |broker, sql, moment| {
+                let once = Once { scope: &scope, key: &key };
+                broker.send_once_taken(sql, moment, &name, once, &message, visibility_ms)
             })
             .await
     }

@@ -29,10 +29,14 @@ pub(super) async fn read(headers: &HeaderMap, mut body: Incoming, max: usize) ->
         // It waits for a word before it sends; this is the word.
         return Err(refused(max, announced, 0));
     }
+    if too_large {
+        drop_rest(&mut body, 0).await;
+        return Err(refused(max, announced, 0));
+    }
     let ends = Instant::now() + TIME_MAX;
     let capacity = announced.map_or(0, |bytes| usize::try_from(bytes).unwrap_or(max).min(max));
     let mut bytes = Vec::with_capacity(capacity);
-    while !too_large {
+    loop {
         let frame = timeout_at(ends, body.frame()).await.map_err(|_| slow())?;
         let Some(frame) = frame else { return Ok(bytes) };
         let Ok(data) = frame.map_err(|_| broken_off())?.into_data() else { continue };
@@ -42,8 +46,6 @@ pub(super) async fn read(headers: &HeaderMap, mut body: Incoming, max: usize) ->
         }
         bytes.extend_from_slice(&data);
     }
-    drop_rest(&mut body, 0).await;
-    Err(refused(max, announced, 0))
 }
 
 /// Reads on for a while. How many bytes there were, and whether these are all.

@@ -3,30 +3,42 @@
 
 use hyper::StatusCode;
 use jadpo_core::broker::{
-    BrokerError, How, NewMessage, Reason, Retaken, Retry, Run, RunOutcome, Settle, Taken, queue_trigger,
+    BrokerError, How, NewMessage, Once, Reason, Retaken, Retry, Run, RunOutcome, Settle, Taken, TakenOnce,
+    queue_trigger,
 };
 use jadpo_core::trigger::{Conclusion, Consumer, Declared};
 use serde_json::{Map, Value, json};
 
+use super::Shared;
 use super::drain::{Attempted, attempt};
 use super::reply::{self, Problem, Reply};
-use super::{Shared, queues};
 use crate::host::now_ms;
 
 /// Runs of one queue at a time: a function that posts to its own queue comes back here, and must come to an end.
 pub(super) const RUNS_MAX: usize = 32;
 
-/// Whether this message is handled inline. One that is delayed is not, nor is one that nobody would handle.
-pub(super) fn takes(shared: &Shared, queue: &str, message: &NewMessage) -> bool {
+/// Whether this message is handled inline. One that is delayed is not, nor is one that nobody would handle now.
+///
+/// # Errors
+/// [`BrokerError::QueueNotFound`] or [`BrokerError::Store`].
+pub(super) async fn takes(shared: &Shared, queue: &str, message: &NewMessage) -> Result<bool, BrokerError> {
     let has_functions =
         |declared: &Declared| matches!(&declared.consumer, Consumer::Functions(names) if !names.is_empty());
-    shared.options.immediate
+    Ok(shared.options.immediate
         && message.delay_s.unwrap_or(0) == 0
         && shared.triggers.get(queue).is_some_and(has_functions)
+        && !is_off(shared, queue).await?)
 }
 
-/// Keeps the message and handles it to its end: done, or dead-lettered.
-pub(super) async fn run(shared: &Shared, queue: &str, message: NewMessage) -> Result<Reply, Problem> {
+/// Keeps the message and handles it to its end: done, or dead-lettered. The answer to what is not a repeat has the
+/// status `told_by`.
+pub(super) async fn run(
+    shared: &Shared,
+    queue: &str,
+    message: NewMessage,
+    once: Option<(String, String)>,
+    told_by: StatusCode,
+) -> Result<Reply, Problem> {
     let Some(place) = shared.inline.take(queue) else {
         let why = format!("{RUNS_MAX} messages of the queue `{queue}` are handled inline already");
         return Err(BrokerError::Overloaded(why).into());
@@ -35,24 +47,46 @@ pub(super) async fn run(shared: &Shared, queue: &str, message: NewMessage) -> Re
     // By a task of its own: what was begun ends whether or not its sender waits for the answer.
     let running = tokio::spawn(async move {
         let _place = place;
-        if is_off(&shared, &queue).await? {
-            return queues::keep_one(&shared, &queue, message).await;
+        match keep(&shared, &queue, message, once).await? {
+            TakenOnce::Taken(taken) => {
+                let told = to_the_end(&shared, &queue, taken).await?;
+                Ok(reply::json(told_by, &told))
+            }
+            TakenOnce::Repeat(id) => {
+                Ok(reply::json(StatusCode::ACCEPTED, &json!({ "id": id.to_string(), "repeat": true })))
+            }
         }
-        to_the_end(&shared, &queue, message).await
     });
     running.await.map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", "the run failed"))?
 }
 
-/// Whether the queue is paused or its trigger is disabled: then the message waits.
+async fn keep(
+    shared: &Shared,
+    queue: &str,
+    message: NewMessage,
+    once: Option<(String, String)>,
+) -> Result<TakenOnce, BrokerError> {
+    let lease_ms = lease_ms(shared, queue)?;
+    match &once {
+        Some((scope, key)) => shared.broker.send_once_taken(queue, Once { scope, key }, message, lease_ms).await,
+        None => shared.broker.send_taken(queue, message, lease_ms).await.map(TakenOnce::Taken),
+    }
+}
+
+fn lease_ms(shared: &Shared, queue: &str) -> Result<u32, BrokerError> {
+    let declared = shared.triggers.get(queue).ok_or_else(|| BrokerError::QueueNotFound(queue.to_owned()))?;
+    Ok(declared.lease_ms())
+}
+
+/// Whether the queue is paused or its trigger is disabled: then messages wait.
 async fn is_off(shared: &Shared, queue: &str) -> Result<bool, BrokerError> {
     let (info, triggers) = tokio::try_join!(shared.broker.info(queue), shared.broker.triggers())?;
     Ok(info.settings.paused || triggers.get(&queue_trigger(queue)).is_some_and(|state| !state.enabled))
 }
 
-async fn to_the_end(shared: &Shared, queue: &str, message: NewMessage) -> Result<Reply, Problem> {
-    let Some(declared) = shared.triggers.get(queue) else { return Err(Problem::nothing_here()) };
-    let lease_ms = declared.lease_ms();
-    let mut taken = shared.broker.send_taken(queue, message, lease_ms).await?;
+/// Tries a message that was taken as often as it may be, at once. How each attempt went, and what became of it.
+pub(super) async fn to_the_end(shared: &Shared, queue: &str, mut taken: Taken) -> Result<Value, BrokerError> {
+    let lease_ms = lease_ms(shared, queue)?;
     let id = taken.message.id;
     let mut attempts = Vec::new();
     let outcome = loop {
@@ -84,8 +118,7 @@ async fn to_the_end(shared: &Shared, queue: &str, message: NewMessage) -> Result
             Err(outcome) => break outcome,
         }
     };
-    let body = json!({ "id": id.to_string(), "outcome": outcome, "attempts": attempts });
-    Ok(reply::json(StatusCode::OK, &body))
+    Ok(json!({ "id": id.to_string(), "outcome": outcome, "attempts": attempts }))
 }
 
 fn functions(attempted: &Attempted) -> Vec<Value> {

@@ -6,7 +6,7 @@ use hyper::StatusCode;
 use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use jadpo_core::broker::limits::{MESSAGE_BYTES_MAX, PRODUCERS_MAX};
-use jadpo_core::broker::{BrokerError, NewBatch, NewMessage, Sent};
+use jadpo_core::broker::{BrokerError, NewBatch, Sent};
 use jadpo_core::inbound::{self as rules, Surface};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -35,14 +35,9 @@ pub(super) async fn one(shared: &Shared, head: Parts, body: Incoming, name: &str
     shared.options.access.admit(&head, Act::Send)?;
     let inbound = inbound::read(&head, body, MESSAGE_BYTES_MAX).await?;
     let message = rules::enqueue(inbound)?;
-    if immediate::takes(shared, name, &message) {
-        return immediate::run(shared, name, message).await;
+    if immediate::takes(shared, name, &message).await? {
+        return immediate::run(shared, name, message, None, StatusCode::OK).await;
     }
-    keep_one(shared, name, message).await
-}
-
-/// Keeps a message for whoever handles it later.
-pub(super) async fn keep_one(shared: &Shared, name: &str, message: NewMessage) -> Result<Reply, Problem> {
     let sent = send(shared, name, NewBatch { messages: vec![message], delay_s: None }).await?;
     let id = sent.ids.first().map(ToString::to_string);
     Ok(reply::json(StatusCode::ACCEPTED, &json!({ "id": id })))

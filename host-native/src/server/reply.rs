@@ -18,14 +18,15 @@ const COME_AGAIN_S: u32 = 1;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Problem {
     pub(super) status: StatusCode,
-    pub(super) detail: ProblemDetail,
+    /// Boxed: it is big, and nearly every result may be one.
+    pub(super) detail: Box<ProblemDetail>,
     /// The methods that there are, for 405.
     allow: Option<&'static str>,
 }
 
 impl Problem {
     pub(super) fn new(status: StatusCode, code: &str, message: impl Into<String>) -> Self {
-        Self { status, detail: ProblemDetail::new(code, message.into()), allow: None }
+        Self { status, detail: Box::new(ProblemDetail::new(code, message.into())), allow: None }
     }
 
     pub(super) fn nothing_here() -> Self {
@@ -59,7 +60,7 @@ impl From<BrokerError> for Problem {
             BrokerError::BatchCount { limit, actual } if actual > limit => StatusCode::PAYLOAD_TOO_LARGE,
             _ => StatusCode::from_u16(queues::status(&error)).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
         };
-        Self { status, detail: queues::problem(&error), allow: None }
+        Self { status, detail: Box::new(queues::problem(&error)), allow: None }
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::guard::{Access, is_same};
 use super::reply::{self, Problem, Reply};
-use super::{Shared, inbound, queues};
+use super::{Shared, immediate, inbound, queues};
 
 /// Receives what was posted to a webhook. In production its address holds a token, and without the right one there is
 /// nothing there.
@@ -37,6 +37,10 @@ pub(super) async fn receive(
             vec![("webhook", name.into()), ("code", refusal.code.into()), ("why", refusal.message.as_str().into())];
         shared.log(Level::Warn, "webhook.refused", fields);
     })?;
+    if immediate::takes(shared, &webhook.queue, &hook.message).await? {
+        // The provider is told what it always is.
+        return immediate::run(shared, &webhook.queue, hook.message, hook.once, StatusCode::ACCEPTED).await;
+    }
     let (shared, queue) = (shared.clone(), webhook.queue.clone());
     let sending = tokio::spawn(async move { send(&shared, &queue, hook).await });
     let sent = sending.await.map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", "the send failed"));

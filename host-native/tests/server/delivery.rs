@@ -167,7 +167,8 @@ fn ticks_that_overlap_never_deliver_one_message_twice() {
     server.wait_until_empty("jobs");
     let mut got: Vec<String> =
         function.calls().iter().map(|call| call.header("jadpo-message-id").unwrap().to_owned()).collect();
-    (sent.sort(), got.sort());
+    sent.sort();
+    got.sort();
     assert_eq!(sent, got);
 }
 

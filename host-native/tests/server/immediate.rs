@@ -88,3 +88,29 @@ fn what_is_delayed_comes_when_it_is_due_and_what_is_paused_waits() {
     server.beside(async |broker| broker.pause("jobs", false).await).unwrap();
     assert_eq!(function.call().text(), "paused");
 }
+
+#[test]
+fn a_webhook_runs_the_functions_too_and_a_repeat_runs_nothing() {
+    let function = Function::with(|call| Answer::Status(if call.attempt() == 1 { 500 } else { 200 }));
+    let webhooks = "webhooks: { hook: { queue: \"jobs\" } }\n";
+    let dir = folder(&(app(&[("pay", &function.url)], "") + webhooks));
+    let server = dev(dir.path());
+    let delivery = [("x-github-delivery", "7a1c")];
+    let post = || request(&server.url, "POST", "/_webhooks/hook", &delivery, b"{}");
+    let (first, again) = (post(), post());
+    assert_eq!((first.status, &first.json()["outcome"]), (202, &"done".into()), "{first:?}");
+    assert_eq!(first.json()["attempts"].as_array().unwrap().len(), 2);
+    assert_eq!((&again.json()["repeat"], &again.json()["id"]), (&true.into(), &first.json()["id"]));
+    assert_eq!(function.calls().len(), 2);
+}
+
+#[test]
+fn what_comes_by_another_way_waits_for_no_window_either() {
+    let bad = Function::answering(500);
+    let dir = folder(&app(&[("bad", &bad.url)], "max_receives: 3"));
+    let server = dev(dir.path());
+    let batch = br#"{"messages":[{"body":1}]}"#;
+    assert_eq!(server.post("/_queues/jobs/batch", batch).status, 202);
+    server.wait_for_dead("jobs");
+    assert_eq!(bad.calls().iter().map(|call| call.attempt()).collect::<Vec<_>>(), [1, 2, 3]);
+}

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use jadpo::store::OpenStore;
 
-use crate::support::{Function, Server, folder, on_store};
+use jadpo_core::broker::{Redrive, RedriveFilter};
+
+use crate::support::{Answer, Function, Server, app, folder, jadpo, on_store, request};
 
 #[test]
 fn an_occurrence_happens_once_however_often_the_server_starts_and_those_before_it_are_counted() {
@@ -57,7 +59,7 @@ fn a_program_gets_the_body_and_what_is_known_of_the_message_and_its_exit_code_co
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     let server = Server::dev(dir.path(), &["--visibility-ms", "1000"]);
     let json = [("content-type", "application/json")];
-    assert_eq!(crate::support::request(&server.url, "POST", "/_queues/jobs?a=1", &json, b"{\"id\":1}").status, 202);
+    assert_eq!(request(&server.url, "POST", "/_queues/jobs?a=1", &json, b"{\"id\":1}").status, 202);
     let failed = server.logged("function.failed");
     assert_eq!((&failed["exit"], &failed["error"]), (&7.into(), &"ended with exit code 7: not yet".into()));
     let done = server.wait_until_empty("jobs");
@@ -80,7 +82,7 @@ fn a_function_may_send_its_message_on_to_another_queue() {
     ));
     let server = Server::dev(dir.path(), &[]);
     let odd = [("x-tag", "kept"), ("content-type", "text/csv")];
-    assert_eq!(crate::support::request(&server.url, "POST", "/_queues/first", &odd, b"a;b").status, 202);
+    assert_eq!(request(&server.url, "POST", "/_queues/first", &odd, b"a;b").status, 202);
     let call = function.call();
     assert_eq!(
         (call.text().as_str(), call.header("x-tag"), call.header("content-type")),
@@ -113,8 +115,62 @@ fn a_local_queue_named_in_receiving_becomes_events_that_subscribers_get_once() {
     );
     server.wait_until_empty("orders");
     assert!(function.call_within(Duration::from_millis(500)).is_none());
-    let parked = crate::support::jadpo(dir.path(), &["deliveries", "--json", "--store", ".jadpo/queues.db"]);
+    let parked = jadpo(dir.path(), &["deliveries", "--json", "--store", ".jadpo/queues.db"]);
     let parked: serde_json::Value = serde_json::from_slice(&parked.stdout).unwrap();
     assert_eq!(parked["items"].as_array().unwrap().len(), 1, "{parked}");
     assert_eq!(parked["items"][0]["queue"], "orders");
+}
+
+#[test]
+fn a_project_toml_and_the_dev_toml_beside_it_are_run_as_their_documentation_says() {
+    let function = Function::with(|call| Answer::Status(if call.attempt() < 3 { 500 } else { 200 }));
+    let dir = tempfile::tempdir().unwrap();
+    let project = "[[queues]]\nname = \"jobs\"\nfunctions = [\"handle-payment\"]\nmax_receives = 3\n\n\
+        [[webhooks]]\nname = \"stripe-events\"\nqueue = \"jobs\"\n";
+    let dev = format!(
+        "[dev]\nqueue_tick_ms = 100\nqueue_visibility_ms = 300\n\n[functions]\nhandle-payment = \"{}\"\n",
+        function.url
+    );
+    fs::write(dir.path().join("project.toml"), project).unwrap();
+    fs::write(dir.path().join("dev.toml"), &dev).unwrap();
+    let server = Server::plain(dir.path(), &[]);
+    assert_eq!(server.post("/_webhooks/stripe-events", b"{\"kind\": \"resize\", \"id\": 42}").status, 202);
+    let calls = [function.call(), function.call(), function.call()];
+    assert_eq!(calls.each_ref().map(|call| call.attempt()), [1, 2, 3]);
+    for pair in calls.windows(2) {
+        assert!(pair[1].at - pair[0].at >= Duration::from_millis(290), "the window of dev.toml");
+    }
+    assert_eq!(calls[0].text(), "{\"kind\": \"resize\", \"id\": 42}");
+    server.wait_until_empty("jobs");
+    drop(server);
+    fs::write(dir.path().join("dev.toml"), dev.replace("[dev]\n", "[dev]\nqueues = \"immediate\"\n")).unwrap();
+    let server = Server::plain(dir.path(), &[]);
+    let reply = server.post("/_queues/jobs", b"{}");
+    assert_eq!((reply.status, &reply.json()["outcome"]), (200, &"done".into()));
+    drop(server);
+    let server = Server::plain(dir.path(), &["--queues=async"]);
+    assert_eq!(server.post("/_queues/jobs", b"{}").status, 202, "the command line stands before the file");
+}
+
+#[test]
+fn a_dead_letter_that_is_put_back_begins_anew_with_its_body_and_headers() {
+    let function = Function::with(|call| Answer::Status(if call.header("x-fixed").is_some() { 200 } else { 500 }));
+    let dir = folder(&app(&[("pay", &function.url)], "max_receives: 2"));
+    let server = Server::dev(dir.path(), &["--visibility-ms", "100"]);
+    let tag = [("x-tag", "one"), ("content-type", "application/json")];
+    let reply = request(&server.url, "POST", "/_queues/jobs?a=1", &tag, b"{\"id\":1}");
+    let id = reply.json()["id"].as_str().unwrap().to_owned();
+    server.wait_for_dead("jobs");
+    let before = function.calls();
+    let redrive = Redrive { source: "jobs".to_owned(), to: None, filter: RedriveFilter::default(), rate_per_s: None };
+    let task = server.beside(async |broker| broker.redrive(redrive).await).unwrap();
+    assert_eq!(server.logged("redrive.done")["redrive"], task.id);
+    let again = [function.call(), function.call()];
+    assert_eq!(again.each_ref().map(|call| call.attempt()), [1, 2], "its count begins anew");
+    for call in &again {
+        assert_eq!(call.header("jadpo-message-id"), Some(id.as_str()));
+        assert_eq!((&call.body, call.header("x-tag")), (&before[0].body, Some("one")));
+        assert_eq!(call.head.lines().next(), before[0].head.lines().next());
+    }
+    server.wait_for_dead("jobs");
 }

@@ -73,6 +73,11 @@ impl Server {
         Self::start(dir, &[&["dev", "--json"], fast, args].concat(), envs)
     }
 
+    /// `jadpo dev` with nothing but these arguments.
+    pub(crate) fn plain(dir: &Path, args: &[&str]) -> Self {
+        Self::start(dir, &[&["dev", "--json"], args].concat(), &[])
+    }
+
     pub(crate) fn serve(dir: &Path, args: &[&str], envs: &[(&str, &str)]) -> Self {
         Self::start(dir, &[&["serve"], args].concat(), envs)
     }

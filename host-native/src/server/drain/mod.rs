@@ -8,7 +8,7 @@ mod events;
 mod lane;
 mod settle;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +29,8 @@ use settle::Ended;
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// The pause before a queue is looked at again that said it had something and gave nothing: it is paused, for one.
 const PAUSE: Duration = Duration::from_millis(100);
+/// The pause after the store failed.
+const PAUSE_FAILED: Duration = Duration::from_secs(1);
 /// Ended messages that wait to be settled. Past it, whoever ends waits too.
 const ENDED_MAX: usize = 1_024;
 
@@ -132,56 +134,52 @@ impl Drain {
                 }
             });
         }
-        let (Some(wakes), Some(disabled)) = tokio::join!(self.wakes(&names), self.disabled()) else { return PAUSE };
+        let Some(wakes) = self.wakes(&names).await else { return PAUSE_FAILED };
         let mut pause = LOOK_AGAIN;
         let mut takes = Vec::new();
         for (index, seat) in self.seats.iter().enumerate() {
             match wakes.get(seat.lane.queue()) {
-                Some(_) if disabled.contains(&seat.lane.trigger) => {}
                 Some(wake) if wake.ready > 0 || wake.next_in_ms == Some(0) => takes.push(self.take(index, seat)),
                 Some(Wake { next_in_ms: Some(ms), .. }) => pause = pause.min(Duration::from_millis(*ms)),
                 _ => {}
             }
         }
         for (index, taken) in join_all(takes).await {
-            if *stopped.borrow() {
-                self.release(index, taken).await;
-            } else {
-                pause = pause.min(self.start(index, taken));
+            match taken {
+                Ok(taken) if *stopped.borrow() => self.release(index, taken).await,
+                Ok(taken) => pause = pause.min(self.start(index, taken)),
+                Err(until) => {
+                    self.rest(index, until);
+                    pause = pause.min(until);
+                }
             }
         }
         pause
     }
 
-    /// When there is something to take from each queue; `None` if the store does not say.
+    /// When there is something to take from each queue; nothing of one whose trigger is disabled. `None` if the store
+    /// does not say.
     async fn wakes(&self, names: &[String]) -> Option<BTreeMap<String, Wake>> {
-        let wakes = self.shared.broker.wakes(names).await;
-        self.unless_failed(wakes).map(|wakes| wakes.into_iter().collect())
-    }
-
-    /// The triggers that an operator switched off.
-    async fn disabled(&self) -> Option<BTreeSet<String>> {
-        let states = self.unless_failed(self.shared.broker.triggers().await)?;
-        Some(states.into_iter().filter(|(_, state)| !state.enabled).map(|(name, _)| name).collect())
-    }
-
-    fn unless_failed<T>(&self, result: Result<T, BrokerError>) -> Option<T> {
-        result
-            .inspect_err(|error| {
+        match self.shared.broker.wakes(names).await {
+            Ok(wakes) => Some(wakes.into_iter().collect()),
+            Err(error) => {
                 self.shared.log(Level::Error, "drain.not_looked", vec![("error", error.to_string().into())]);
-            })
-            .ok()
+                None
+            }
+        }
     }
 
-    async fn take(&self, index: usize, seat: &Seat) -> (usize, Vec<Taken>) {
+    /// What was taken, or how long there is nothing to be taken.
+    async fn take(&self, index: usize, seat: &Seat) -> (usize, Result<Vec<Taken>, Duration>) {
         let take = Take { max: seat.room(), visibility_ms: Some(seat.lane.declared.lease_ms()) };
         let taken = match self.shared.broker.take(seat.lane.queue(), take).await {
-            Ok(batch) => batch.messages,
-            Err(BrokerError::Paused(_)) => Vec::new(),
+            Ok(batch) if batch.messages.is_empty() => Err(PAUSE),
+            Ok(batch) => Ok(batch.messages),
+            Err(BrokerError::Paused(_)) => Err(PAUSE),
             Err(error) => {
                 let fields = vec![("queue", seat.lane.queue().into()), ("error", error.to_string().into())];
                 self.shared.log(Level::Error, "drain.not_taken", fields);
-                Vec::new()
+                Err(PAUSE_FAILED)
             }
         };
         (index, taken)
@@ -190,11 +188,6 @@ impl Drain {
     /// Begins what was taken. Answers when to look at the queue again.
     fn start(&mut self, index: usize, taken: Vec<Taken>) -> Duration {
         let Some(seat) = self.seats.get_mut(index) else { return LOOK_AGAIN };
-        if taken.is_empty() {
-            seat.not_before = Instant::now() + PAUSE;
-            seat.allowance = seat.allowance.map(|_| 0);
-            return PAUSE;
-        }
         seat.allowance = seat.allowance.map(|left| left.saturating_sub(taken.len() as u64));
         let (shared, lane) = (&self.shared, &seat.lane);
         let taken_at = Instant::now();
@@ -217,9 +210,16 @@ impl Drain {
         if seat.room() > 0 { Duration::ZERO } else { LOOK_AGAIN }
     }
 
+    /// There is nothing to be taken from a queue for a while.
+    fn rest(&mut self, index: usize, until: Duration) {
+        if let Some(seat) = self.seats.get_mut(index) {
+            seat.not_before = Instant::now() + until;
+        }
+    }
+
     /// Gives back what was taken while the server was told to stop.
     async fn release(&self, index: usize, taken: Vec<Taken>) {
-        let Some(seat) = self.seats.get(index).filter(|_| !taken.is_empty()) else { return };
+        let Some(seat) = self.seats.get(index) else { return };
         let releases: Vec<_> = taken.iter().map(|taken| taken.lease).collect();
         let settle = Settle { releases, ..Settle::default() };
         let count = taken.len();

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
-use super::super::Shared;
+use super::super::{Shared, immediate};
 use super::attempt::attempt;
 use super::lane::Lane;
 use crate::host::now_ms;
@@ -49,10 +49,19 @@ pub(super) enum End {
 pub(super) async fn handle(
     shared: &Shared,
     lane: Arc<Lane>,
-    Taken { lease, message }: Taken,
+    taken: Taken,
     taken_at: Instant,
     ended: &mpsc::Sender<Ended>,
 ) {
+    if shared.options.immediate {
+        // Whatever brought it here, no window is waited for.
+        if let Err(error) = immediate::to_the_end(shared, lane.queue(), taken).await {
+            let fields = vec![("queue", lane.queue().into()), ("error", error.to_string().into())];
+            shared.log(Level::Error, "drain.not_settled", fields);
+        }
+        return;
+    }
+    let Taken { lease, message } = taken;
     let attempted = attempt(shared, lane.queue(), &message).await;
     let (trigger, queue) = (lane.trigger.clone(), lane.queue().to_owned());
     let mut run = Run { at_ms: now_ms(), outcome: RunOutcome::Done, error: None, message: Some(message.id) };
