@@ -6,7 +6,7 @@ use jadpo_core::admin::Response;
 use jadpo_core::admin::queues::{
     Consumer, Emptied, NewQueue, QUEUES_LIMIT_MAX, Queue, QueueSettings, Queues, consumers,
 };
-use jadpo_core::broker::{BrokerError, QueueInfo};
+use jadpo_core::broker::{BrokerError, Metrics, QueueInfo};
 
 use super::{Call, Refusal, done, invalid, nearest};
 
@@ -22,20 +22,11 @@ pub(super) async fn list(call: &Call<'_>) -> Result<Response, Refusal> {
         }
     }
     let all = Known::read(call).await?;
-    let mut page = Queues::default();
-    for info in all.queues.values().filter(|info| info.name > after) {
-        if page.queues.len() == limit {
-            page.next = page.queues.last().map(|last| last.name.clone());
-            break;
-        }
-        // A queue that was deleted since is no longer there to be listed.
-        match all.queue(call, info).await {
-            Ok(queue) => page.queues.push(queue),
-            Err(BrokerError::QueueNotFound(_)) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    done(&page)
+    let mut names: Vec<&str> = all.queues.keys().map(String::as_str).filter(|name| *name > after.as_str()).collect();
+    let more = names.len() > limit;
+    names.truncate(limit);
+    let next = names.last().filter(|_| more).map(|last| (*last).to_owned());
+    done(&Queues { queues: all.queues(call, &names).await?, next })
 }
 
 /// One queue.
@@ -68,10 +59,8 @@ pub(super) async fn delete(call: &Call<'_>, name: &str) -> Result<Response, Refu
 
 pub(super) async fn one(call: &Call<'_>, name: &str) -> Result<Queue, Refusal> {
     let all = Known::read(call).await?;
-    match all.queues.get(name) {
-        Some(info) => Ok(all.queue(call, info).await?),
-        None => Err(unknown(name, all.queues.keys().map(String::as_str))),
-    }
+    let queue = all.queues(call, &[name]).await?.pop();
+    queue.ok_or_else(|| unknown(name, all.queues.keys().map(String::as_str)))
 }
 
 /// An answer of the broker's; if it knows no such queue, with the name that was probably meant.
@@ -117,14 +106,22 @@ impl Known {
         Ok(Self { queues, dead_letters_of, consumers })
     }
 
-    async fn queue(&self, call: &Call<'_>, info: &QueueInfo) -> Result<Queue, BrokerError> {
-        let metrics = call.broker.metrics(&info.name).await?;
+    /// The queues of these names with their figures. One that is not there, or no longer, is left out.
+    async fn queues(&self, call: &Call<'_>, names: &[&str]) -> Result<Vec<Queue>, BrokerError> {
+        let infos: Vec<&QueueInfo> = names.iter().filter_map(|name| self.queues.get(*name)).collect();
+        let dead = infos.iter().filter_map(|info| info.settings.consumer.dead_letter_queue.clone());
+        let mut asked: Vec<String> = infos.iter().map(|info| info.name.clone()).chain(dead).collect();
+        asked.sort_unstable();
+        asked.dedup();
+        let metrics = call.broker.metrics_of(&asked).await?;
+        Ok(infos.into_iter().filter_map(|info| self.queue(info, &metrics)).collect())
+    }
+
+    fn queue(&self, info: &QueueInfo, all: &BTreeMap<String, Metrics>) -> Option<Queue> {
+        let metrics = all.get(&info.name)?;
         let dead_letter_queue = info.settings.consumer.dead_letter_queue.clone();
-        let dead_letters = match dead_letter_queue.as_ref().filter(|dead| self.queues.contains_key(*dead)) {
-            Some(dead) => call.broker.metrics(dead).await?.messages,
-            None => 0,
-        };
-        Ok(Queue {
+        let dead_letters = dead_letter_queue.as_ref().and_then(|dead| all.get(dead));
+        Some(Queue {
             name: info.name.clone(),
             id: info.id.clone(),
             created_at_ms: info.created_at_ms,
@@ -135,8 +132,8 @@ impl Known {
             bytes: metrics.bytes,
             oldest_sent_at_ms: metrics.oldest_sent_at_ms,
             paused: info.settings.paused,
+            dead_letters: dead_letters.map_or(0, |dead| dead.messages),
             dead_letter_queue,
-            dead_letters,
             dead_letters_of: self.dead_letters_of.get(&info.name).cloned().unwrap_or_default(),
             consumer: self.consumers.get(&info.name).cloned(),
             settings: QueueSettings::from(&info.settings),

@@ -7,6 +7,8 @@ mod redrive;
 mod report;
 mod triggers;
 
+use std::collections::BTreeMap;
+
 use jadpo_core::broker::Broker as Core;
 use jadpo_core::broker::{
     Backlog, Batch, BrokerError, LeaseKey, MessageRef, Metrics, NewBatch, NewMessage, Once, Peek, Peeked, QueueInfo,
@@ -16,6 +18,9 @@ use tokio::sync::watch;
 
 use crate::store::Store;
 use producers::Producers;
+
+/// Queues whose figures are read in one turn of the writer.
+const METRICS_AT_ONCE: usize = 100;
 
 /// A handle to the queues of one store. Clones share everything.
 ///
@@ -169,6 +174,28 @@ impl Broker {
     pub async fn remove(&self, name: &str, references: &[MessageRef]) -> Result<Removed, BrokerError> {
         let (name, references) = (name.to_owned(), references.to_vec());
         self.store.broker(move |broker, sql, _| broker.remove(sql, &name, &references)).await
+    }
+
+    /// The figures of many queues, by name. Those that are not there are left out. Between a hundred and the next
+    /// others have their turn.
+    ///
+    /// # Errors
+    /// [`BrokerError::Store`].
+    pub async fn metrics_of(&self, names: &[String]) -> Result<BTreeMap<String, Metrics>, BrokerError> {
+        let mut all = BTreeMap::new();
+        for names in names.chunks(METRICS_AT_ONCE) {
+            let names = names.to_vec();
+            let some = self.store.broker(move |broker, sql, _| {
+                let figures = |name: &String| match broker.metrics(sql, name) {
+                    Ok(metrics) => Some(Ok((name.clone(), metrics))),
+                    Err(BrokerError::QueueNotFound(_)) => None,
+                    Err(error) => Some(Err(error)),
+                };
+                names.iter().filter_map(figures).collect::<Result<Vec<_>, _>>()
+            });
+            all.extend(some.await?);
+        }
+        Ok(all)
     }
 
     /// A queue's figures.

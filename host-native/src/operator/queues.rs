@@ -1,5 +1,7 @@
 //! Queues, their messages and their dead letters, asked for.
 
+use std::collections::BTreeSet;
+
 use form_urlencoded::Serializer;
 use jadpo_core::admin::queues::{
     Emptied, FULL_LIMIT_MAX, MESSAGES_LIMIT_MAX, Messages, NewQueue, NewRedrive, PeekedMessage, Queue, Queues, Redrive,
@@ -92,7 +94,27 @@ impl Operator {
         self.look(&format!("queues/{}/dead-letters", segment(name)), limit, full).await
     }
 
-    /// Removes messages that were looked at.
+    /// The places of the messages that have these ids, which are taken out of the set. The whole queue is looked
+    /// through, page by page, until all are found.
+    ///
+    /// # Errors
+    /// As [`Operator::queues`].
+    pub async fn find(&self, name: &str, ids: &mut BTreeSet<String>) -> Result<Vec<String>, OperatorError> {
+        let mut found = Vec::new();
+        let mut after = String::new();
+        while !ids.is_empty() {
+            let page: Messages = self.get(&format!("queues/{}/messages{after}", segment(name))).await?;
+            let here = page.messages.into_iter().filter(|message| ids.remove(&message.id));
+            found.extend(here.map(|message| message.reference));
+            match page.next {
+                Some(next) => after = format!("?after={}", segment(&next)),
+                None => break,
+            }
+        }
+        Ok(found)
+    }
+
+    /// Removes messages that were looked at, [`REMOVE_MAX`](jadpo_core::admin::queues::REMOVE_MAX) at most.
     ///
     /// # Errors
     /// As [`Operator::queues`].

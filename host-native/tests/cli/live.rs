@@ -225,10 +225,6 @@ fn the_endpoint_is_closed_to_who_has_no_token_and_tells_what_it_does_not_take() 
         assert_eq!(http(&server.url, "GET", &path, &[], b"").0, 401, "{path}");
         assert_eq!(http(&server.url, "GET", &path, &[bearer], b"").0, 200, "{path}");
         assert_eq!(http(&server.url, "PUT", &path, &[bearer], b"").0, 405, "{path}");
-        assert_eq!(
-            http(&server.url, "GET", &format!("{path}?limt=1"), &[bearer], b"").0 == 400,
-            path.contains("messages") || path.ends_with("queues")
-        );
     }
     for (method, path, body, status, code) in [
         ("POST", "queues", "{", 400, "request_invalid"),
@@ -238,6 +234,9 @@ fn the_endpoint_is_closed_to_who_has_no_token_and_tells_what_it_does_not_take() 
         ("POST", "queues/jobs/messages", r#"{"messages": [{}]}"#, 400, "request_invalid"),
         ("POST", "queues/jobs/messages", r#"{"messages": [{"body": "", "content_type": "json"}]}"#, 400, "json_empty"),
         ("POST", "queues/jobs/messages/remove", r#"{"refs": []}"#, 400, "request_invalid"),
+        ("GET", "queues?limt=1", "", 400, "request_invalid"),
+        ("GET", "queues?limit=1001", "", 400, "request_invalid"),
+        ("GET", "queues/jobs/dead-letters?limt=1", "", 400, "request_invalid"),
         ("GET", "queues/jobs/messages?limit=0", "", 400, "request_invalid"),
         ("GET", "queues/jobs/messages?limit=101", "", 400, "request_invalid"),
         ("GET", "queues/jobs/messages?limit=26&full=true", "", 400, "request_invalid"),

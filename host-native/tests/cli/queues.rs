@@ -86,6 +86,7 @@ fn a_name_that_no_queue_has_is_answered_with_the_one_that_was_probably_meant() {
         &["purge", "job", "--force"],
         &["delete", "job", "--force"],
         &["purge", "job"],
+        &["remove", "job", "x"],
     ] {
         let refused = jadpo(dir.path(), &[&["queues"], args].concat());
         assert_eq!(refused.status.code(), Some(2), "{args:?}: {}", stderr(&refused));
@@ -176,6 +177,27 @@ fn with_force_nobody_is_asked_and_what_was_lost_is_told() {
     jadpo(dir.path(), &["queues", "send", "jobs", "1"]);
     let deleted = jadpo(dir.path(), &["queues", "delete", "jobs", "--force"]);
     assert_eq!(stdout(&deleted), "jobs is deleted, with 1 message, 1 B\n");
+}
+
+#[test]
+fn single_messages_are_removed_by_their_ids_wherever_they_stand() {
+    let dir = tempfile::tempdir().unwrap();
+    let bodies: Vec<String> = (0..250).map(|n| format!("letter {n}")).collect();
+    let bodies: Vec<&[u8]> = bodies.iter().map(String::as_bytes).collect();
+    let ids = dead_letters(dir.path(), "jobs", &bodies, "hopeless");
+    let refused = jadpo(dir.path(), &["queues", "remove", "jobs-dead", &ids[3]]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("would remove 1 message from jobs-dead"), "{}", stderr(&refused));
+    let args = ["queues", "remove", "jobs-dead", &ids[249], &ids[3], &ids[3], "none", "--force"];
+    let removed = jadpo(dir.path(), &args);
+    assert_eq!(removed.status.code(), Some(1), "one of them is not there");
+    assert_eq!(stdout(&removed), "2 messages removed from jobs-dead\n");
+    assert!(stderr(&removed).contains("jobs-dead holds no message none"), "{}", stderr(&removed));
+    let again = json(&jadpo(dir.path(), &[&args[..], &["--json"]].concat()));
+    assert_eq!(again["removed"], 0);
+    let left = json(&jadpo(dir.path(), &["queues", "peek", "jobs-dead", "--limit", "1000", "--json"]));
+    let left: Vec<&str> = left["messages"].as_array().unwrap().iter().map(|m| m["id"].as_str().unwrap()).collect();
+    assert!(left.len() == 248 && !left.contains(&ids[3].as_str()) && !left.contains(&ids[249].as_str()));
 }
 
 #[test]

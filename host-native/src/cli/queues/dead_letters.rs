@@ -14,7 +14,7 @@ const PREVIEW_SHOWN_CHARS: usize = 60;
 #[derive(clap::Args)]
 #[command(after_help = "\
 A message dies when it was delivered max_receives times and never done. It waits in the queue's dead-letter queue until \
-it is put back (jadpo queues redrive NAME) or removed (jadpo queues purge NAME-dead).
+it is put back (jadpo queues redrive NAME) or removed (jadpo queues remove NAME-dead ID, or purge NAME-dead for all).
 
 With --json: {\"queue\", \"messages\": […], \"more\"}, where queue is the dead-letter queue, and each message has id, \
 ref, sent_at_ms, content_type, bytes, preview, body_base64, meta and dead {queue, attempts, first_at_ms, died_at_ms, \

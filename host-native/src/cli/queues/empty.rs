@@ -1,7 +1,9 @@
-//! `jadpo queues purge` and `delete`: what cannot be undone is asked for twice.
+//! `jadpo queues purge`, `delete` and `remove`: what cannot be undone is asked for twice.
 
+use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 
+use jadpo_core::admin::queues::REMOVE_MAX;
 use serde_json::json;
 
 use super::super::output::{self, Exit};
@@ -19,6 +21,55 @@ pub(super) struct Args {
     /// Do not ask
     #[arg(long)]
     force: bool,
+}
+
+/// Arguments of `jadpo queues remove`.
+#[derive(clap::Args)]
+#[command(after_help = "\
+For a message that is not to be delivered ever: a dead letter that can never succeed, as a rule. Whatever state it is in, \
+it is gone. It asks before it does, and where there is no terminal to ask on it does nothing without --force.
+
+Example:
+  jadpo queues remove jobs-dead 6f0c9a1b2c3d4e5f60718293a4b5c6d7
+
+With --json: {\"queue\", \"removed\", \"unknown\": [ids that the queue does not hold]}.")]
+pub(super) struct RemoveArgs {
+    /// The queue that holds them: of dead letters, the dead-letter queue
+    name: String,
+    /// The messages' ids
+    #[arg(required = true, value_name = "ID")]
+    ids: Vec<String>,
+    /// Do not ask
+    #[arg(long)]
+    force: bool,
+}
+
+pub(super) async fn remove(args: &RemoveArgs, operator: &Operator, as_json: bool) -> Result<Exit, OperatorError> {
+    let queue = operator.queue(&args.name).await?;
+    let mut unknown: BTreeSet<String> = args.ids.iter().cloned().collect();
+    let refs = operator.find(&queue.name, &mut unknown).await?;
+    let name = plain(&queue.name);
+    let what = format!("remove {} from {name}", count(refs.len() as u64, "message"));
+    if !refs.is_empty() && !args.force && !agreed(&what)? {
+        return Ok(Exit::Failed);
+    }
+    let mut removed = 0;
+    for refs in refs.chunks(REMOVE_MAX) {
+        removed += operator.remove(&queue.name, refs.to_vec()).await?.removed;
+    }
+    // What was found and is gone before it was removed was taken, and is nobody's mistake.
+    let exit = if unknown.is_empty() { Exit::Done } else { Exit::Failed };
+    if as_json {
+        output::line(&json!({"queue": queue.name, "removed": removed, "unknown": unknown}).to_string());
+        return Ok(exit);
+    }
+    output::line(&format!("{} removed from {name}", count(removed, "message")));
+    if !unknown.is_empty() {
+        let ids: Vec<String> = unknown.iter().map(|id| plain(id)).collect();
+        let help = format!("`jadpo queues peek {name}` shows what it holds");
+        output::error(&format!("{name} holds no message {}", ids.join(", ")), Some(&help));
+    }
+    Ok(exit)
 }
 
 pub(super) async fn purge(args: &Args, operator: &Operator, as_json: bool) -> Result<Exit, OperatorError> {
@@ -57,7 +108,10 @@ async fn sure(args: &Args, operator: &Operator, what: impl Fn(&str) -> String) -
         return Ok(true);
     }
     let queue = operator.queue(&args.name).await?;
-    let what = what(&count(queue.messages, "message"));
+    agreed(&what(&count(queue.messages, "message")))
+}
+
+fn agreed(what: &str) -> Result<bool, OperatorError> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Err(OperatorError::input(
             format!("this would {what}, and there is nobody to ask"),

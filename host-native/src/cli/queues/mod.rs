@@ -62,6 +62,8 @@ enum Command {
     Pause(show::PauseArgs),
     /// Hand over messages again
     Resume(show::PauseArgs),
+    /// Remove single messages, by their ids
+    Remove(empty::RemoveArgs),
     /// Remove all messages of a queue
     Purge(empty::Args),
     /// Delete a queue with all its messages
@@ -91,6 +93,7 @@ async fn answer(args: &Args, opened: &Opened) -> Result<Exit, OperatorError> {
         Some(Command::Redrive(args)) => redrive::run(args, opened, json).await,
         Some(Command::Pause(args)) => show::pause(args, true, operator, json).await,
         Some(Command::Resume(args)) => show::pause(args, false, operator, json).await,
+        Some(Command::Remove(args)) => empty::remove(args, operator, json).await,
         Some(Command::Purge(args)) => empty::purge(args, operator, json).await,
         Some(Command::Delete(args)) => empty::delete(args, operator, json).await,
     }
