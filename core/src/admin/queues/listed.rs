@@ -128,3 +128,74 @@ impl From<broker::Run> for Run {
         Self { at_ms: run.at_ms, outcome, error: run.error, message_id: run.message.map(|id| id.to_string()) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::broker::MessageId;
+
+    const PROGRAM: &str = r#"{"format":1,"app":"a",
+        "connections":{"jobs":{"driver":"local_queue","queue":"jobs","functions":["pay"],"max_receives":3,
+            "visibility_ms":30000},"moves":{"driver":"local_queue","queue":"stock-moves","max_receives":3,
+            "visibility_ms":30000},"kept":{"driver":"local_queue","queue":"kept","max_receives":3,
+            "visibility_ms":30000}},
+        "functions":{"pay":{"target":{"call":"http://127.0.0.1:9/"}},
+            "Clean_Up":{"target":{"call":"http://127.0.0.1:9/"},"schedule":"0 * * * *"}},
+        "webhooks":{"stripe":{"queue":"jobs","verify":{"stripe":{"env":"S"}}},"open":{"queue":"kept"}},
+        "events":{"Moved":"json"},"receiving":{"moves":{"event":"Moved"}}}"#;
+
+    fn program() -> Program {
+        serde_json::from_str(PROGRAM).unwrap()
+    }
+
+    fn ran(at_ms: i64, outcome: RunOutcome) -> TriggerState {
+        let run = broker::Run { at_ms, outcome, error: None, message: Some(MessageId(7)) };
+        TriggerState { last_run: Some(run), ..TriggerState::default() }
+    }
+
+    #[test]
+    fn every_queue_that_somebody_handles_and_every_schedule_is_a_trigger() {
+        let mut states = BTreeMap::new();
+        states.insert("queue:jobs".to_owned(), TriggerState { enabled: false, ..TriggerState::default() });
+        states.insert("queue:schedule-clean-up".to_owned(), ran(5, RunOutcome::Failed));
+        states.insert(
+            "schedule:Clean_Up".to_owned(),
+            TriggerState { last_occurrence_ms: Some(4), ..ran(3, RunOutcome::Done) },
+        );
+        let hour_ms = 3_600_000;
+        let triggers = triggers(&program(), &states, hour_ms + 1);
+        let names: Vec<&str> = triggers.iter().map(|trigger| trigger.name.as_str()).collect();
+        assert_eq!(names, ["queue:jobs", "queue:stock-moves", "schedule:Clean_Up"]);
+        assert_eq!((&triggers[0].functions, triggers[0].enabled), (&vec!["pay".to_owned()], false));
+        assert_eq!((triggers[1].event.as_deref(), triggers[1].enabled), (Some("Moved"), true));
+        let schedule = &triggers[2];
+        assert_eq!((schedule.queue.as_str(), schedule.next_at_ms), ("schedule-clean-up", Some(2 * hour_ms)));
+        assert_eq!(schedule.last_occurrence_ms, Some(4));
+        let last = schedule.last_run.as_ref().unwrap();
+        assert_eq!((last.at_ms, last.outcome), (5, Outcome::Failed), "its queue's trigger knows how it ended");
+    }
+
+    #[test]
+    fn a_queue_s_consumer_is_what_the_program_says_and_a_disabled_trigger_shows() {
+        let mut states = BTreeMap::new();
+        states.insert("queue:jobs".to_owned(), TriggerState { enabled: false, ..TriggerState::default() });
+        let consumers = consumers(&program(), &states);
+        assert_eq!(consumers.keys().collect::<Vec<_>>(), ["jobs", "schedule-clean-up", "stock-moves"]);
+        assert!(!consumers["jobs"].enabled && consumers["stock-moves"].enabled);
+    }
+
+    #[test]
+    fn a_webhook_s_address_holds_its_token_everywhere_but_in_dev() {
+        let tokens: BTreeMap<String, String> = [("stripe".to_owned(), "t0ken".to_owned())].into();
+        let paths = |mode: Option<Mode>| {
+            let serving = mode.map(|mode| Serving::new(program(), mode, None, 0));
+            let webhooks = webhooks(&program(), serving.as_ref(), &tokens);
+            webhooks.into_iter().map(|webhook| webhook.path).collect::<Vec<_>>()
+        };
+        assert_eq!(paths(Some(Mode::Dev)), ["/_webhooks/open", "/_webhooks/stripe"]);
+        for mode in [None, Some(Mode::Serve)] {
+            assert_eq!(paths(mode), ["/_webhooks/open", "/_webhooks/stripe/t0ken"]);
+        }
+        assert_eq!(webhooks(&program(), None, &tokens)[1].verify.as_deref(), Some("stripe"));
+    }
+}

@@ -259,3 +259,67 @@ impl From<broker::Dead> for DeadLetter {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(json: &str) -> Result<NewBatch, String> {
+        serde_json::from_str::<Send>(json).map_err(|error| error.to_string())?.into_batch("jobs", 7)
+    }
+
+    #[test]
+    fn a_body_is_text_or_base64_and_its_type_is_what_is_said() {
+        let batch = sent(
+            r#"{"messages":[{"body":"é"},{"body_base64":"/wA="},{"body":"[1]","content_type":"json"},
+            {"body_base64":"WzFd","content_type":"json"},{"body":"x","content_type":"bytes","delay_seconds":0}],
+            "delay_seconds":60}"#,
+        )
+        .unwrap();
+        let got: Vec<(Content, &[u8])> =
+            batch.messages.iter().map(|message| (message.content, message.body.as_slice())).collect();
+        let json = (Content::Json, b"[1]".as_slice());
+        assert_eq!(
+            got,
+            [(Content::Text, "é".as_bytes()), (Content::Bytes, b"\xff\x00"), json, json, (Content::Bytes, b"x")]
+        );
+        assert_eq!((batch.delay_s, batch.messages[4].delay_s, batch.messages[0].delay_s), (Some(60), Some(0), None));
+        assert!(batch.messages.iter().all(|message| message.meta.is_none()));
+    }
+
+    #[test]
+    fn a_mime_type_makes_the_message_that_a_post_with_it_makes() {
+        let batch = sent(
+            r#"{"messages":[{"body":"{}","content_type":"application/cloudevents+json","delay_seconds":3},
+            {"body_base64":"/w==","content_type":"text/plain"}]}"#,
+        )
+        .unwrap();
+        let [json, broken] = batch.messages.as_slice() else { panic!() };
+        assert_eq!((json.content, json.delay_s), (Content::Json, Some(3)));
+        assert!(json.meta.as_ref().unwrap().contains(r#"["Content-Type","application/cloudevents+json"]"#));
+        assert_eq!(broken.content, Content::Bytes, "what is no text is not kept as one");
+    }
+
+    #[test]
+    fn what_is_no_message_is_named_by_its_place() {
+        for (message, said) in [
+            (r#"{}"#, "message 2: give body, or body_base64"),
+            (r#"{"body":"a","body_base64":"YQ=="}"#, "message 2: give body, or body_base64"),
+            (r#"{"body_base64":"?"}"#, "message 2: body_base64 is no base64"),
+            (r#"{"body_base64":"/w==","content_type":"text"}"#, "message 2: it is sent as text"),
+            (r#"{"body":"a","content_type":"yaml"}"#, "message 2: content_type: json, text, bytes or a MIME type"),
+            (r#"{"body":"a","content_type":"a/b\r\nX: y"}"#, "message 2: content_type"),
+        ] {
+            let error = sent(&format!(r#"{{"messages":[{{"body":"fine"}},{message}]}}"#)).unwrap_err();
+            assert!(error.starts_with(said), "{message}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_id_is_32_hex_digits() {
+        assert_eq!(message_id("000000000000000000000000000000ff"), Some(MessageId(255)));
+        for none in ["ff", "", "+00000000000000000000000000000ff", "000000000000000000000000000000fg"] {
+            assert_eq!(message_id(none), None, "{none}");
+        }
+    }
+}
