@@ -124,7 +124,9 @@ impl<'a> Outbox<'a> {
         }
         let ids = self.offer().await?;
         self.accepted += ids.len() as u64;
-        self.ids.as_mut().map(|all| all.extend(ids));
+        if let Some(all) = &mut self.ids {
+            all.extend(ids);
+        }
         self.waiting.messages.clear();
         self.waiting_bytes = 0;
         Ok(())

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use jadpo_core::broker::limits::MESSAGE_BYTES_MAX;
-use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::super::output::{self, Exit};
@@ -136,23 +135,27 @@ fn tell(args: &Args, end: End, outbox: &Outbox<'_>, skipped: u64, as_json: bool)
         End::Interrupted => (Exit::Failed, Some(OperatorError::failed("it was interrupted", None))),
         End::Failed(error) => (if error.is_input { Exit::Wrong } else { Exit::Failed }, Some(error)),
     };
-    let mut told = json!({"queue": args.name, "accepted": accepted, "skipped": skipped});
-    if let Some(error) = error {
+    let help = error.as_ref().map(|error| {
         let on = format!("--skip {} goes on behind what was accepted", skipped + accepted);
-        let help = error.help.map_or(on.clone(), |help| format!("{help}; {on}"));
-        if as_json {
-            told["error"] = error.what.into();
-            told["code"] = json!(error.code);
-            told["help"] = help.into();
-        } else {
-            output::error(&plain(&error.what), Some(&plain(&help)));
-        }
-    }
+        error.help.as_ref().map_or(on.clone(), |help| format!("{help}; {on}"))
+    });
     if as_json {
-        output::line(&told.to_string());
-    } else {
-        output::line(&format!("{} accepted", count(accepted, "message")));
+        let mut told = serde_json::Map::new();
+        told.insert("queue".into(), args.name.as_str().into());
+        told.insert("accepted".into(), accepted.into());
+        told.insert("skipped".into(), skipped.into());
+        if let Some(error) = error {
+            told.insert("error".into(), error.what.into());
+            told.insert("code".into(), error.code.into());
+            told.insert("help".into(), help.into());
+        }
+        output::line(&serde_json::Value::Object(told).to_string());
+        return exit;
     }
+    if let Some(error) = error {
+        output::error(&plain(&error.what), help.as_deref().map(plain).as_deref());
+    }
+    output::line(&format!("{} accepted", count(accepted, "message")));
     exit
 }
 
