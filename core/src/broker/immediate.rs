@@ -13,7 +13,8 @@ use super::{Broker, Moment};
 const LEASED: &str = "INSERT INTO jadpo_queue_due (queue, due_at, seq, attempts, leased, bytes, first_at) \
     VALUES (?1, ?2, ?3, 1, 1, ?4, ?5)";
 const LEASE_AGAIN: &str = "UPDATE jadpo_queue_due SET due_at = ?1, leased = 1, attempts = attempts + 1, \
-    error = coalesce(?2, error), progress = coalesce(?3, progress) WHERE queue = ?4 AND due_at = ?5 AND seq = ?6";
+    error = coalesce(?2, error), progress = coalesce(?3, progress) WHERE queue = ?4 AND due_at = ?5 AND seq = ?6 \
+    AND attempts = ?7 AND leased = 1";
 const AT: &str = found!("AND d.due_at = ?2 AND d.seq = ?3");
 
 impl Broker {
@@ -97,7 +98,7 @@ impl Broker {
             return gone.map(Retaken::Gone).ok_or_else(|| broken("a message went while it was looked at").into());
         }
         let until_ms = self.clock.time_ms(moment) + i64::from(visibility_ms);
-        self.move_place(sql, LEASE_AGAIN, &place, until_ms, retry)?;
+        self.move_place(sql, LEASE_AGAIN, until_ms, retry)?;
         self.queue_mut(name)?.waits_until(until_ms);
         let mut message = kept.message;
         message.attempts = lease.attempt + 1;

@@ -126,7 +126,9 @@ impl Broker {
                 let rows = sql.run(statement, &[queue.number.into(), now_ms.into()])?.rows;
                 Ok(rows.first().and_then(|row| row.integer(0)))
             };
-            wake.ready += ask(OVERDUE)?.unwrap_or_default().unsigned_abs();
+            if queue.next_due_ms <= now_ms {
+                wake.ready += ask(OVERDUE)?.unwrap_or_default().unsigned_abs();
+            }
             wake.next_in_ms = ask(NEXT)?.map(|due_at_ms| u64::try_from(due_at_ms - now_ms).unwrap_or_default());
         }
         if wake.ready == 0 {

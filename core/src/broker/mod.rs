@@ -141,7 +141,9 @@ impl Broker {
 
 impl Queue {
     fn new(info: QueueInfo, number: i64, tally: Tally) -> Self {
-        Self { info, number, tally, expires_at_age_ms: 0, next_due_ms: 0, ready_since_ms: None }
+        // Unknown, if there is anything.
+        let next_due_ms = if tally.timed() == 0 { i64::MAX } else { 0 };
+        Self { info, number, tally, expires_at_age_ms: 0, next_due_ms, ready_since_ms: None }
     }
 
     /// Something in it waits for a time now.

@@ -138,8 +138,8 @@ impl Broker {
         sql.run(DISCARD, &[old.into()])?;
         self.garbage.insert(old);
         let held = self.queue_mut(name)?;
-        held.number = number;
-        let Tally { messages, bytes, .. } = std::mem::take(&mut held.tally);
+        let Tally { messages, bytes, .. } = held.tally;
+        *held = Queue::new(held.info.clone(), number, Tally::default());
         Ok(Backlog { messages, bytes })
     }
 

@@ -13,18 +13,20 @@ use super::{Broker, Moment, Place};
 
 const COUNT_LEASED: &str = "SELECT count(*) FROM jadpo_queue_due \
     WHERE queue = ?1 AND due_at = ?2 AND seq BETWEEN ?3 AND ?4 AND leased = 1";
+const ACK_ONE: &str = "DELETE FROM jadpo_queue_due WHERE queue = ?1 AND due_at = ?2 AND seq = ?3 AND leased = 1";
 const ACK_DUE: &str = "DELETE FROM jadpo_queue_due WHERE queue = ?1 AND due_at = ?2 AND seq BETWEEN ?3 AND ?4";
 const ACK_MESSAGES: &str = "DELETE FROM jadpo_queue_messages WHERE seq BETWEEN ?1 AND ?2";
 /// A message whose lease ended stands where it stood, or among the ready ones if a sweep saw it.
 pub(super) const STOOD: &str = "SELECT due_at, seq, bytes, leased FROM jadpo_queue_due \
     WHERE queue = ?1 AND due_at IN (0, ?2) AND seq = ?3";
 pub(super) const ACK_MESSAGE: &str = "DELETE FROM jadpo_queue_messages WHERE seq = ?1";
-const STILL_LEASED: &str = "SELECT due_at, seq, bytes, leased FROM jadpo_queue_due \
+const STILL_LEASED: &str = "SELECT 1 FROM jadpo_queue_due \
     WHERE queue = ?1 AND due_at = ?2 AND seq = ?3 AND attempts = ?4 AND leased = 1";
 const RETRY: &str = "UPDATE jadpo_queue_due SET due_at = ?1, leased = 0, error = coalesce(?2, error), \
-    progress = coalesce(?3, progress) WHERE queue = ?4 AND due_at = ?5 AND seq = ?6";
+    progress = coalesce(?3, progress) WHERE queue = ?4 AND due_at = ?5 AND seq = ?6 AND attempts = ?7 AND leased = 1";
 const RELEASE: &str = "UPDATE jadpo_queue_due SET due_at = 0, leased = 0, attempts = attempts - 1, \
-    first_at = CASE WHEN attempts > 1 THEN first_at END WHERE queue = ?1 AND due_at = ?2 AND seq = ?3";
+    first_at = CASE WHEN attempts > 1 THEN first_at END \
+    WHERE queue = ?1 AND due_at = ?2 AND seq = ?3 AND attempts = ?4 AND leased = 1";
 
 impl Broker {
     /// Acknowledges, retries and gives back leased messages of one queue. A lease that is named twice counts once, as
@@ -92,6 +94,9 @@ impl Broker {
         settled: &mut Settled,
     ) -> Result<(), BrokerError> {
         let (Some(first), Some(last)) = (run.first(), run.last()) else { return Ok(()) };
+        if run.len() == 1 {
+            return self.ack_one(sql, name, first, settled);
+        }
         let range: [Arg<'_>; 4] = [first.queue.into(), first.until_ms.into(), first.seq.into(), last.seq.into()];
         let leased = sql.run(COUNT_LEASED, &range)?.rows.first().and_then(|row| row.integer(0));
         if leased != i64::try_from(run.len()).ok() {
@@ -102,6 +107,24 @@ impl Broker {
         let tally = &mut self.queue_mut(name)?.tally;
         run.iter().for_each(|lease| tally.remove(&lease.place()));
         settled.acked += run.len();
+        Ok(())
+    }
+
+    /// One lease: two statements if it lasts.
+    fn ack_one(
+        &mut self,
+        sql: &mut dyn Sql,
+        name: &str,
+        lease: &Lease,
+        settled: &mut Settled,
+    ) -> Result<(), BrokerError> {
+        let place = lease.place();
+        if sql.run(ACK_ONE, &[place.queue.into(), place.due_at_ms.into(), place.seq.into()])?.changes == 0 {
+            return self.ack_late(sql, name, lease, settled);
+        }
+        sql.run(ACK_MESSAGE, &[place.seq.into()])?;
+        self.queue_mut(name)?.tally.remove(&place);
+        settled.acked += 1;
         Ok(())
     }
 
@@ -131,20 +154,29 @@ impl Broker {
         retry: &Retry,
         settled: &mut Settled,
     ) -> Result<(), BrokerError> {
-        if let Some(warning) = self.lost(sql, moment, &retry.lease)? {
-            settled.warnings.push((retry.lease, warning));
-            return Ok(());
-        }
-        settled.retried += 1;
-        let place = retry.lease.place();
+        let (place, now_ms) = (retry.lease.place(), self.clock.time_ms(moment));
         let consumer = &self.queue(name)?.info.settings.consumer;
         if retry.lease.attempt > consumer.max_retries {
-            settled.gone.extend(self.give_up(sql, moment, name, &place, &retry.end())?);
+            match self.lost(sql, moment, &retry.lease)? {
+                Some(warning) => settled.warnings.push((retry.lease, warning)),
+                None => {
+                    settled.retried += 1;
+                    settled.gone.extend(self.give_up(sql, moment, name, &place, &retry.end())?);
+                }
+            }
             return Ok(());
         }
         let delay_ms = retry.delay_ms.unwrap_or_else(|| consumer.retry_delay_s.saturating_mul(1_000));
-        let due_at_ms = due_at_ms(self.clock.time_ms(moment), delay_ms.into());
-        self.move_place(sql, RETRY, &place, due_at_ms, retry)?;
+        let due_at_ms = due_at_ms(now_ms, delay_ms.into());
+        if retry.lease.until_ms <= now_ms {
+            settled.warnings.push((retry.lease, Warning::Late));
+            return Ok(());
+        }
+        if !self.move_place(sql, RETRY, due_at_ms, retry)? {
+            settled.warnings.push((retry.lease, Warning::Unknown));
+            return Ok(());
+        }
+        settled.retried += 1;
         let held = self.queue_mut(name)?;
         held.tally.unhold(&place);
         held.tally.delayed += u64::from(due_at_ms > 0);
@@ -164,12 +196,16 @@ impl Broker {
         lease: &Lease,
         settled: &mut Settled,
     ) -> Result<(), BrokerError> {
-        if let Some(warning) = self.lost(sql, moment, lease)? {
-            settled.warnings.push((*lease, warning));
+        if lease.until_ms <= self.clock.time_ms(moment) {
+            settled.warnings.push((*lease, Warning::Late));
             return Ok(());
         }
         let place = lease.place();
-        sql.run(RELEASE, &[place.queue.into(), place.due_at_ms.into(), place.seq.into()])?;
+        let at = [place.queue.into(), place.due_at_ms.into(), place.seq.into(), lease.attempt.into()];
+        if sql.run(RELEASE, &at)?.changes == 0 {
+            settled.warnings.push((*lease, Warning::Unknown));
+            return Ok(());
+        }
         settled.released += 1;
         let held = self.queue_mut(name)?;
         held.tally.unhold(&place);
@@ -192,20 +228,25 @@ impl Broker {
         Ok(if held { None } else { Some(Warning::Unknown) })
     }
 
-    /// Moves a row to another due time, with what the consumer said.
+    /// Moves the row of a lease to another due time, with what the consumer said. `false` if it is not leased so.
     pub(super) fn move_place(
         &self,
         sql: &mut dyn Sql,
         statement: &'static str,
-        place: &Place,
         due_at_ms: i64,
         retry: &Retry,
-    ) -> Result<(), BrokerError> {
-        let (error, progress) = (retry.error.as_deref().map(shortened), retry.progress.as_deref());
-        let [queue, from_ms, seq] = [place.queue, place.due_at_ms, place.seq];
-        let values = [due_at_ms.into(), error.into(), progress.into(), queue.into(), from_ms.into(), seq.into()];
-        sql.run(statement, &values)?;
-        Ok(())
+    ) -> Result<bool, BrokerError> {
+        let Lease { queue, until_ms, seq, attempt, .. } = retry.lease;
+        let values = [
+            due_at_ms.into(),
+            retry.error.as_deref().map(shortened).into(),
+            retry.progress.as_deref().into(),
+            queue.into(),
+            until_ms.into(),
+            seq.into(),
+            attempt.into(),
+        ];
+        Ok(sql.run(statement, &values)?.changes > 0)
     }
 }
 

@@ -93,9 +93,10 @@ impl Broker {
     fn due(&self, sql: &mut dyn Sql, moment: Moment, name: &str, room: usize) -> Result<Vec<Found>, BrokerError> {
         let queue = self.queue(name)?;
         let mut found = Vec::new();
-        if queue.tally.timed() > 0 {
+        let now_ms = self.clock.time_ms(moment);
+        if queue.tally.timed() > 0 && queue.next_due_ms <= now_ms {
             let limit = i64::try_from(room).unwrap_or(i64::MAX);
-            let overdue = [queue.number.into(), self.clock.time_ms(moment).into(), limit.into()];
+            let overdue = [queue.number.into(), now_ms.into(), limit.into()];
             Found::read(sql.run(OVERDUE, &overdue)?.rows, &mut found)?;
         }
         let left = i64::try_from(room - found.len()).unwrap_or(i64::MAX);

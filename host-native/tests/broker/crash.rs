@@ -1,6 +1,6 @@
 //! A real process on a real file, killed at any moment, again and again.
 
-use std::io::{BufRead, BufReader};
+use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -39,21 +39,23 @@ fn killed_after(path: &Path, round: usize, wait: Duration) -> Vec<String> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["killed::the_process_that_is_killed", "--exact", "--ignored", "--nocapture"])
         .env(STORE, path)
-        .env(FIRST, (round * 1_000_000).to_string())
+        .env(FIRST, ((round + 1) * 1_000_000).to_string())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap());
+    let mut output = child.stdout.take().unwrap();
     let killer = std::thread::spawn(move || {
         std::thread::sleep(wait);
         child.kill().unwrap();
         child.wait().unwrap()
     });
-    let mut lines: Vec<String> = lines.split(b'\n').map(|line| String::from_utf8(line.unwrap()).unwrap()).collect();
-    lines.pop(); // may be cut
+    let mut said = String::new();
+    output.read_to_string(&mut said).unwrap();
     assert!(!killer.join().unwrap().success());
-    lines
+    // What follows the last end of a line was cut; a line that has its end was said, also if it is the last.
+    let whole = said.rfind('\n').map_or("", |end| &said[..end]);
+    whole.lines().map(str::to_owned).collect()
 }
 
 /// Looks at what the killed process left, as the next one finds it.

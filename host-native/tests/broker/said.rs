@@ -20,6 +20,8 @@ pub(crate) struct Said {
     died: usize,
     moved: u64,
     released: usize,
+    /// All that was said of each message, for whoever has to find out how it was lost.
+    history: BTreeMap<Place, String>,
     /// What was there at the end.
     drained: BTreeMap<Place, usize>,
     pub(crate) last_occurrence: Option<i64>,
@@ -41,6 +43,8 @@ impl Said {
         }
         let Ok(number) = body.parse() else { return };
         let place = place(queue, number);
+        let history = self.history.entry(place.clone()).or_default();
+        history.extend([what, " "]);
         match what {
             "sent" => drop(self.sent.insert(place)),
             "acking" => drop(self.acking.insert(place)),
@@ -97,6 +101,7 @@ impl Said {
     pub(crate) fn check_that_nothing_is_lost(&self) {
         let gone = |place: &&Place| place.0 != "purged" || place.1 > self.purging;
         let lost: Vec<_> = self.sent.iter().filter(gone).filter(|place| !self.acking.contains(*place)).collect();
+        let lost: Vec<_> = lost.iter().map(|place| (place, &self.history[*place])).collect();
         assert!(lost.is_empty(), "lost: {lost:?}");
         let twice: Vec<_> = self.drained.iter().filter(|(_, count)| **count > 1).collect();
         assert!(twice.is_empty(), "there twice: {twice:?}");

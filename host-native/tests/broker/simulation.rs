@@ -51,7 +51,7 @@ impl Simulation {
     }
 
     fn step(&mut self) {
-        match self.rng.u8(..32) {
+        match self.rng.u8(..35) {
             0..=5 => self.send(),
             6..=10 => self.take(),
             11..=15 => self.settle(),
@@ -70,7 +70,7 @@ impl Simulation {
             25 => self.release(),
             26 => self.look(),
             27 => self.remove(),
-            28 => self.begin_or_cancel_redrive(),
+            28..=30 => self.begin_or_cancel_redrive(),
             _ => self.redrive_slice(),
         }
         self.broker.check_against_the_store();
@@ -279,7 +279,7 @@ impl Simulation {
 
     fn begin_or_cancel_redrive(&mut self) {
         if let Some((id, _)) = self.redrive {
-            if self.rng.u8(..4) == 0
+            if self.rng.u8(..12) == 0
                 && let Some(task) = self.run(|broker, sql, at| broker.cancel_redrive(sql, at, id))
             {
                 assert_eq!(task.state, RedriveState::Cancelled);
