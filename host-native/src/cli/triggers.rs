@@ -107,9 +107,15 @@ fn list(triggers: &[Trigger]) {
             (if trigger.enabled { "on" } else { "disabled" }).to_owned(),
             trigger.last_run.as_ref().map_or("never".to_owned(), |run| format!("{} ago", span(now_ms - run.at_ms))),
             outcome.unwrap_or_default(),
-            trigger.next_at_ms.map(|at_ms| when(at_ms, now_ms)).unwrap_or_default(),
+            trigger.next_at_ms.map(|at_ms| next(at_ms, now_ms)).unwrap_or_default(),
         ]);
     }
+    words::unbroken(&mut table, &[0, 3, 5]);
     output::line(&table.to_string());
     output::line(&count(triggers.len() as u64, "trigger"));
+}
+
+/// When a schedule is next, in two short lines.
+fn next(at_ms: i64, now_ms: i64) -> String {
+    when(at_ms, now_ms).replace(" (", "\n(")
 }

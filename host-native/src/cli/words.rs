@@ -1,6 +1,6 @@
 //! Figures, times and other people's text, as a terminal shows them.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 
 use crate::log::rfc3339;
 
@@ -17,6 +17,15 @@ pub(crate) fn figures(table: &mut Table, columns: &[usize]) {
     for column in columns {
         if let Some(column) = table.column_mut(*column) {
             column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+}
+
+/// Keeps these columns from being broken: ids and times are to be read, and copied, whole.
+pub(crate) fn unbroken(table: &mut Table, columns: &[usize]) {
+    for column in columns {
+        if let Some(column) = table.column_mut(*column) {
+            column.set_constraint(ColumnConstraint::ContentWidth);
         }
     }
 }

@@ -55,9 +55,14 @@ fn what_died_is_listed_with_when_where_and_why() {
     let dir = folder();
     let id = dead_letters(dir.path(), "jobs", &[b"\xff\x00poison"], "handle_payment: answered 500").remove(0);
     let told = stdout(&jadpo(dir.path(), &["queues", "dead-letters", "jobs"]));
-    for part in
-        [id.as_str(), "0 s ago", "jobs", "failed", "handle_payment: answered 500", "1 dead letter; whole bodies"]
-    {
+    for part in [
+        id.as_str(),
+        "0 s ago",
+        "jobs",
+        "failed, 1 attempt",
+        "handle_payment: answered 500",
+        "1 dead letter; whole bodies",
+    ] {
         assert!(told.contains(part), "{part}: {told}");
     }
     for name in ["jobs", "jobs-dead"] {
@@ -254,6 +259,21 @@ fn a_server_carries_it_out_and_the_command_waits_for_it() {
     let watched = redrive(dir.path(), &["--watch", "1"]);
     assert_eq!(figures(&watched), ("done", 300));
     assert_eq!(server.logged("redrive.done")["moved"], 300, "the server did it");
+
+    // Watched from afar, over a restart of the server.
+    die(dir.path(), "parcels", 300, "refused");
+    let address = server.url.strip_prefix("http://").unwrap().to_owned();
+    let mut watch = command(dir.path(), &["queues", "redrive", "parcels", "--rate", "100", "--json"]);
+    let watch = watch.args(["--url", &server.url, "--token", TOKEN]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let watch = watch.spawn().unwrap();
+    until_moved(dir.path(), 2);
+    drop(server);
+    std::thread::sleep(Duration::from_secs(1));
+    let server = Server::dev(dir.path(), &["--listen", &address], &[("JADPO_ADMIN_TOKEN", TOKEN)]);
+    let watched = watch.wait_with_output().unwrap();
+    assert_eq!(watched.status.code(), Some(0), "{}", stderr(&watched));
+    assert!(stderr(&watched).contains("waiting for it"), "{}", stderr(&watched));
+    assert_eq!(figures(&json(&watched)), ("done", 300));
 
     die(dir.path(), "mails", 40, "refused");
     let at = ["--url", &server.url, "--token", TOKEN];

@@ -164,7 +164,8 @@ impl Server {
 
     /// A running `jadpo dev`, which drains every 50 ms.
     pub(crate) fn dev(dir: &Path, args: &[&str], envs: &[(&str, &str)]) -> Self {
-        Self::run(dir, &[&["dev", "--json", "--listen", "127.0.0.1:0", "--tick-ms", "50"], args].concat(), envs)
+        let listen: &[&str] = if args.contains(&"--listen") { &[] } else { &["--listen", "127.0.0.1:0"] };
+        Self::run(dir, &[&["dev", "--json", "--tick-ms", "50"], listen, args].concat(), envs)
     }
 
     fn run(dir: &Path, args: &[&str], envs: &[(&str, &str)]) -> Self {

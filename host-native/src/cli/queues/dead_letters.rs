@@ -7,7 +7,7 @@ use crate::host::now_ms;
 use crate::operator::{Looked, Operator, OperatorError};
 
 /// Characters of an error and of a body in a table.
-const ERROR_SHOWN_CHARS: usize = 120;
+const ERROR_SHOWN_CHARS: usize = 200;
 const PREVIEW_SHOWN_CHARS: usize = 60;
 
 /// Arguments of `jadpo queues dead-letters`.
@@ -44,25 +44,24 @@ pub(super) async fn run(args: &Args, operator: &Operator, as_json: bool) -> Resu
     Ok(Exit::Done)
 }
 
+/// Few columns of more lines: an id is to be copied whole, and the error is to have the room.
 fn list(name: &str, looked: &Looked) {
-    let mut table = words::table(["id", "died", "in", "attempts", "reason", "error", "body"]);
+    let mut table = words::table(["id, and when it died", "in, and of what", "error", "body"]);
     let now_ms = now_ms();
     for message in &looked.messages {
-        let (died, queue, attempts, reason, error) = match &message.dead {
+        let (died, what, error) = match &message.dead {
             Some(dead) => (
                 format!("{} ago", span(now_ms - dead.died_at_ms)),
-                plain(&dead.queue),
-                dead.attempts.to_string(),
-                plain(&dead.reason),
+                format!("{}\n{}, {}", plain(&dead.queue), plain(&dead.reason), count(dead.attempts.into(), "attempt")),
                 brief(dead.error.as_deref().unwrap_or_default(), ERROR_SHOWN_CHARS),
             ),
             // It was sent here like to any other queue.
-            None => ("-".into(), "-".into(), message.attempts.to_string(), "sent here".into(), String::new()),
+            None => ("did not die".to_owned(), "sent here".to_owned(), String::new()),
         };
         let body = brief(&message.preview, PREVIEW_SHOWN_CHARS);
-        table.add_row([plain(&message.id), died, queue, attempts, reason, error, body]);
+        table.add_row([format!("{}\n{died}", plain(&message.id)), what, error, body]);
     }
-    words::figures(&mut table, &[3]);
+    words::unbroken(&mut table, &[0, 1]);
     output::line(&table.to_string());
     let (shown, name) = (count(looked.messages.len() as u64, "dead letter"), plain(name));
     let more = if looked.more { "; --limit shows more" } else { "" };

@@ -48,6 +48,7 @@ pub(super) async fn run(args: &Args, operator: &Operator, as_json: bool) -> Resu
         ]);
     }
     words::figures(&mut table, &[1, 2, 3, 4, 5, 6]);
+    words::unbroken(&mut table, &[0, 4, 5]);
     output::line(&table.to_string());
     let messages: u64 = queues.iter().map(|queue| queue.messages).sum();
     output::line(&format!("{}, {}", count(queues.len() as u64, "queue"), count(messages, "message")));

@@ -68,6 +68,7 @@ fn list(looked: &Looked) {
         ]);
     }
     words::figures(&mut table, &[3, 5]);
+    words::unbroken(&mut table, &[0, 2, 5]);
     output::line(&table.to_string());
     let shown = count(looked.messages.len() as u64, "message");
     output::line(&if looked.more {

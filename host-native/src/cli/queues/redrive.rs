@@ -7,7 +7,7 @@ use serde_json::json;
 use super::super::output::{self, Exit};
 use super::super::place::Opened;
 use super::super::spans::instant;
-use super::super::words::{self, count, number, plain, when};
+use super::super::words::{self, count, number, plain, span};
 use super::watch;
 use crate::host::now_ms;
 use crate::operator::OperatorError;
@@ -267,10 +267,11 @@ fn list(redrives: &[Redrive], as_json: bool) -> Exit {
             },
             format!("{} of {}", number(redrive.moved), number(redrive.letters)),
             number(redrive.held + redrive.without_origin),
-            when(redrive.started_at_ms, now_ms),
+            format!("{} ago", span(now_ms - redrive.started_at_ms)),
         ]);
     }
     words::figures(&mut table, &[0, 4, 6, 7]);
+    words::unbroken(&mut table, &[8]);
     output::line(&table.to_string());
     Exit::Done
 }

@@ -9,6 +9,7 @@ use jadpo_core::broker::BrokerError;
 
 use super::super::output;
 use super::super::place::Opened;
+use super::super::words::plain;
 use crate::broker::Broker;
 use crate::operator::OperatorError;
 use crate::store::StoreLock;
@@ -19,6 +20,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const SLICE: usize = 100;
 /// After so long without a change it is looked again whether anybody carries it out.
 const IDLE_MAX: Duration = Duration::from_secs(5);
+/// How long a server may be away while it is watched.
+const AWAY_MAX: Duration = Duration::from_secs(30);
 
 /// Waits until the redrive has ended, or until Ctrl-C, which ends the waiting and not the redrive.
 pub(super) async fn to_the_end(opened: &Opened, id: u64) -> Result<Redrive, OperatorError> {
@@ -88,9 +91,22 @@ async fn look_on(
     idle_max: Option<Duration>,
     progress: &ProgressBar,
 ) -> Result<Redrive, OperatorError> {
-    let (mut last, mut idle) = (None, Duration::ZERO);
+    let (mut last, mut idle, mut away) = (None, Duration::ZERO, Duration::ZERO);
     loop {
-        let redrive = opened.operator.redrive_state(id).await?;
+        let redrive = match opened.operator.redrive_state(id).await {
+            Ok(redrive) => redrive,
+            // No answer at all: a server that is started again goes on with it.
+            Err(error) if error.code.is_none() && !error.is_input && away < AWAY_MAX => {
+                if away.is_zero() {
+                    output::note(&format!("{}; waiting for it", plain(&error.what)));
+                }
+                away += LOOK_EVERY;
+                tokio::time::sleep(LOOK_EVERY).await;
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        away = Duration::ZERO;
         show(progress, &redrive);
         idle = if last == Some(redrive.moved) { idle + LOOK_EVERY } else { Duration::ZERO };
         last = Some(redrive.moved);
