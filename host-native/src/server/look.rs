@@ -1,13 +1,15 @@
-//! Looking at queues over HTTP: how much they hold, what was delivered last, and what died.
+//! Looking at queues over HTTP: how much they hold, what was delivered last, and what died. Programs get JSON, browsers
+//! a page of it.
 
 use futures_util::future::join_all;
 use hyper::StatusCode;
+use hyper::http::request::Parts;
 use jadpo_core::broker::{BrokerError, Message, Metrics, Peek, QueueInfo, RunOutcome, TriggerState, queue_trigger};
 use jadpo_core::trigger::Consumer;
 use serde_json::{Map, Value, json};
 
-use super::Shared;
 use super::reply::{self, Problem, Reply};
+use super::{Shared, page};
 use crate::log::rfc3339;
 
 /// Dead letters that are shown.
@@ -19,8 +21,26 @@ const QUEUES_SHOWN: usize = 1_000;
 /// Queues whose figures are asked for at once.
 const ASKED_AT_ONCE: usize = 100;
 
-/// Every queue with its depth.
-pub(super) async fn queues(shared: &Shared) -> Result<Reply, Problem> {
+/// Every queue with its depth, as who asks can read it.
+pub(super) async fn queues(shared: &Shared, head: &Parts) -> Result<Reply, Problem> {
+    shown(head, page::QUEUES, &all(shared).await?)
+}
+
+/// One queue: its depth, its trigger, the last calls, and the first of its dead letters, as who asks can read it.
+pub(super) async fn queue(shared: &Shared, head: &Parts, name: &str) -> Result<Reply, Problem> {
+    shown(head, page::QUEUE, &one(shared, name).await?)
+}
+
+fn shown(head: &Parts, template: &str, looked: &Value) -> Result<Reply, Problem> {
+    if !page::is_wanted(head) {
+        return Ok(reply::json(StatusCode::OK, looked));
+    }
+    page::of(template, looked).map_err(|why| {
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", format!("the page cannot be made: {why}"))
+    })
+}
+
+async fn all(shared: &Shared) -> Result<Value, Problem> {
     let infos = shared.broker.list().await?;
     let more = infos.len() > QUEUES_SHOWN;
     let mut queues = Vec::new();
@@ -36,11 +56,10 @@ pub(super) async fn queues(shared: &Shared) -> Result<Reply, Problem> {
             }
         }
     }
-    Ok(reply::json(StatusCode::OK, &json!({ "queues": queues, "more": more })))
+    Ok(json!({ "app": shared.app.program.app, "queues": queues, "more": more }))
 }
 
-/// One queue: its depth, its trigger, the last calls, and the first of its dead letters.
-pub(super) async fn queue(shared: &Shared, name: &str) -> Result<Reply, Problem> {
+async fn one(shared: &Shared, name: &str) -> Result<Value, Problem> {
     let broker = &shared.broker;
     let (info, metrics, triggers) = tokio::try_join!(broker.info(name), broker.metrics(name), broker.triggers())?;
     let mut queue = depth(shared, &info, &metrics);
@@ -51,7 +70,7 @@ pub(super) async fn queue(shared: &Shared, name: &str) -> Result<Reply, Problem>
     }
     queue.insert("recent".to_owned(), shared.recent.of(name).into());
     queue.insert("dead_letters".to_owned(), dead_letters(shared, &info).await?);
-    Ok(reply::json(StatusCode::OK, &Value::Object(queue)))
+    Ok(Value::Object(queue))
 }
 
 fn depth(shared: &Shared, info: &QueueInfo, metrics: &Metrics) -> Map<String, Value> {
@@ -65,6 +84,9 @@ fn depth(shared: &Shared, info: &QueueInfo, metrics: &Metrics) -> Map<String, Va
     put("oldest_sent_at", metrics.oldest_sent_at_ms.map(rfc3339).into());
     put("paused", info.settings.paused.into());
     put("functions", functions(shared, &info.name).into());
+    let webhooks = shared.app.program.webhooks.iter().filter(|(_, webhook)| webhook.queue == info.name);
+    put("webhooks", webhooks.map(|(name, _)| name.as_str()).collect::<Vec<_>>().into());
+    put("dead_letter_queue", info.settings.consumer.dead_letter_queue.as_deref().into());
     queue
 }
 

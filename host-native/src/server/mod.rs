@@ -13,6 +13,7 @@ mod immediate;
 mod inbound;
 mod listen;
 mod look;
+mod page;
 mod places;
 mod queues;
 mod recent;

@@ -30,7 +30,7 @@ pub(super) async fn one(shared: &Shared, head: Parts, body: Incoming, name: &str
     }
     if head.method != "POST" {
         shared.options.access.admit(&head, Act::Look)?;
-        return look::queue(shared, name).await;
+        return look::queue(shared, &head, name).await;
     }
     shared.options.access.admit(&head, Act::Send)?;
     let inbound = inbound::read(&head, body, MESSAGE_BYTES_MAX).await?;
@@ -62,7 +62,7 @@ pub(super) async fn all(shared: &Shared, head: &Parts) -> Result<Reply, Problem>
         return Err(Problem::method(head.uri.path(), "GET, HEAD", head.method.as_str()));
     }
     shared.options.access.admit(head, Act::Look)?;
-    look::queues(shared).await
+    look::queues(shared, head).await
 }
 
 /// Sends by a task of its own: once a request has arrived whole, it is kept whether or not its sender waits for the
