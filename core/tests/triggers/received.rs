@@ -2,10 +2,10 @@
 
 use jadpo_core::broker::{Content, Message};
 use jadpo_core::program::Receiving;
-use jadpo_core::queue::Body;
+use jadpo_core::queue::{Body, retry_delay_s};
 use jadpo_core::read::{Reading, read};
 use jadpo_core::start::App;
-use jadpo_core::trigger;
+use jadpo_core::trigger::{self, Triggers};
 
 use crate::{message, program};
 
@@ -72,4 +72,15 @@ fn what_is_known_of_the_message_is_handed_on() {
     let found = trigger::message(&message);
     assert_eq!((found.id.as_str(), found.attempts), ("000000000000000000000000000000ab", 7));
     assert_eq!(found.sent_at_ms, message.sent_at_ms);
+}
+
+#[test]
+fn a_store_that_is_away_for_days_dead_letters_nothing() {
+    let triggers = Triggers::of(&program(APP));
+    let declared = triggers.get("stock-moved").unwrap();
+    // What `receive` answers while the store is away, until the attempts are spent.
+    let last = declared.settings.consumer.max_retries + 1;
+    let waited_s: u64 = (1..last).map(|attempt| u64::from(retry_delay_s(attempt))).sum();
+    assert!(waited_s > 3 * 86_400, "{waited_s} s");
+    assert!(waited_s < u64::from(declared.settings.retention_s), "nor does it grow too old meanwhile");
 }
