@@ -15,6 +15,9 @@ pub const TOLERANCE_S: i64 = 300;
 /// Signatures of one request that are looked at. A sender that changes its secret sends two.
 const SIGNATURES_MAX: usize = 16;
 
+/// Reads the claim of one scheme from a request.
+type Reader = fn(&Inbound) -> Result<Claim, Refusal>;
+
 /// What a signature's header holds.
 #[derive(Default)]
 struct Claim {
@@ -33,7 +36,7 @@ pub(super) fn verify(
     env: impl Fn(&str) -> Option<String>,
     inbound: &Inbound,
 ) -> Result<(), Refusal> {
-    let (setting, header, read): (_, _, fn(&Inbound) -> Result<Claim, Refusal>) = match scheme {
+    let (setting, header, read): (_, _, Reader) = match scheme {
         Verify::Stripe(secret) => (secret, "Stripe-Signature", stripe),
         Verify::Github(secret) => (secret, "X-Hub-Signature-256", github),
         Verify::Shopify(secret) => (secret, "X-Shopify-Hmac-Sha256", shopify),

@@ -108,6 +108,7 @@ fn the_limits_of_an_app_are_those_of_the_broker() {
     assert_eq!(BODY_BYTES_MAX, limits::MESSAGE_BYTES_MAX);
     assert_eq!(CONCURRENCY_MAX, limits::CONCURRENCY_MAX);
     assert_eq!(VISIBILITY_MS_MAX, u64::from(limits::VISIBILITY_MAX_MS));
-    assert!(FUNCTIONS_MAX * (64 + 1) <= limits::PROGRESS_BYTES_MAX, "every function's name fits into the progress");
+    let names = FUNCTIONS_MAX * (64 + 1);
+    assert!(names <= limits::PROGRESS_BYTES_MAX, "every function's name fits into the progress: {names} bytes");
     assert!(dead_letters_of(&"q".repeat(58)).len() <= limits::NAME_LEN_MAX);
 }
