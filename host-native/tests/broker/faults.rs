@@ -9,7 +9,7 @@ use super::support::{Fixture, batch, message, retry, settings};
 type Operation = fn(&mut Fixture) -> Result<(), BrokerError>;
 
 /// Each with a name and with how many statements it has, at least.
-const OPERATIONS: [(&str, usize, Operation); 19] = [
+const OPERATIONS: [(&str, usize, Operation); 20] = [
     ("send", 3, |f| f.send_batch("jobs", &batch(&["x", "y"])).map(drop)),
     ("take", 2, |f| f.try_take("jobs", 10).map(drop)),
     ("settle", 5, |f| {
@@ -41,6 +41,10 @@ const OPERATIONS: [(&str, usize, Operation); 19] = [
         f.run(|broker, sql, at| broker.send_once(sql, at, "jobs", once, &message("x"))).map(drop)
     }),
     ("send taken", 2, |f| f.run(|broker, sql, at| broker.send_taken(sql, at, "jobs", &message("x"), 1)).map(drop)),
+    ("send once and take", 4, |f| {
+        let once = Once { scope: "s", key: "k" };
+        f.run(|broker, sql, at| broker.send_once_taken(sql, at, "jobs", once, &message("x"), 1)).map(drop)
+    }),
     ("retry taken, given up", 6, |f| retry_taken(f, "jobs")),
     ("retry taken", 3, |f| retry_taken(f, "patient")),
     ("occur", 4, |f| f.run(|broker, sql, at| broker.occur(sql, at, "s", 5, "jobs", &message("x"))).map(drop)),

@@ -7,6 +7,7 @@ use futures_util::future::join_all;
 use jadpo::broker::Broker;
 use jadpo::store::OpenStore;
 use jadpo_core::broker::{BrokerError, Redrive, Settle, Take};
+use jadpo_core::store::StoreError;
 use tempfile::TempDir;
 
 use super::support::{batch, settings};
@@ -164,4 +165,60 @@ async fn every_operation_of_the_core_is_there_for_who_waits_for_the_disk() {
     assert!(broker.redrives().await.unwrap().is_empty());
     assert_eq!(broker.cancel_redrive(3).await.unwrap_err(), BrokerError::RedriveNotFound(3));
     assert_eq!(broker.wakes(&["jobs", "gone"]).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn two_processes_that_carry_on_one_redrive_move_each_letter_once() {
+    let (_dir, path, _store, broker) = fresh().await;
+    broker.create("jobs-dead", settings(|_| {})).await.unwrap();
+    for _ in 0..5 {
+        broker.send("jobs-dead", batch(&["m"; 100])).await.unwrap();
+    }
+    let other = OpenStore::existing(&path).unwrap();
+    let beside = Broker::open(other.handle()).await.unwrap();
+    let redrive = Redrive { source: "jobs-dead".to_owned(), to: Some("jobs".to_owned()), ..Redrive::default() };
+    let task = broker.redrive(redrive.clone()).await.unwrap();
+    let refused = beside.redrive(redrive).await.unwrap_err();
+    assert_eq!(refused, BrokerError::RedriveRunning { source: "jobs-dead".to_owned(), id: task.id });
+    let steps = |broker: Broker| async move {
+        let mut moved = 0;
+        while broker.redrive_task(task.id).await.unwrap().next_in_ms.is_some() {
+            moved = broker.redrive_step(task.id, 7).await.unwrap().moved;
+        }
+        moved
+    };
+    let (one, two) = tokio::join!(steps(broker.clone()), steps(beside.clone()));
+    assert_eq!(one.max(two), 500);
+    assert_eq!(broker.metrics("jobs").await.unwrap().messages, 500);
+    assert_eq!(beside.metrics("jobs-dead").await.unwrap().messages, 0);
+}
+
+#[tokio::test]
+async fn a_store_of_an_earlier_version_is_brought_up_to_date_with_all_that_it_holds_or_not_touched() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store.db");
+    // As the first version of the broker left it: a message that is leased, and one that is ready.
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    for migration in jadpo_core::store::schema::MIGRATIONS {
+        connection.execute_batch(migration.sql).unwrap();
+    }
+    connection.execute_batch(jadpo_core::broker::schema::MIGRATIONS[0].sql).unwrap();
+    let contents =
+        "INSERT INTO jadpo_queues VALUES ('jobs', 1, 'id', 5, 5, 0, 345600, 0, 10, 5000, 3, 0, 30000, NULL, NULL);
+        INSERT INTO jadpo_queue_messages (seq, id, sent_at, kept_from, content, body)
+            VALUES (1, randomblob(16), 5, 0, 0, x'61'), (2, randomblob(16), 5, 0, 0, x'62');
+        INSERT INTO jadpo_queue_due VALUES (1, 9000000000000, 1, 1, 1, 1, 5, NULL), (1, 0, 2, 0, 0, 1, NULL, NULL);
+        UPDATE jadpo_broker SET next_seq = 3, next_queue = 2;";
+    connection.execute_batch(contents).unwrap();
+    drop(connection);
+    let store = OpenStore::existing(&path).unwrap();
+    let refused = Broker::open(store.handle()).await.unwrap_err();
+    assert!(matches!(refused, BrokerError::Store(StoreError::NotCurrent(_))), "{refused:?}");
+    store.close();
+    let store = OpenStore::create(&path).unwrap();
+    let broker = Broker::open(store.handle()).await.unwrap();
+    let metrics = broker.metrics("jobs").await.unwrap();
+    assert_eq!((metrics.messages, metrics.in_flight), (2, 1));
+    assert_eq!(broker.take("jobs", TEN).await.unwrap().messages[0].message.body, b"b");
+    assert!(broker.redrives().await.unwrap().is_empty());
 }

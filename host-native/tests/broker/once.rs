@@ -1,7 +1,7 @@
 //! Sending once, messages whose sender waits for them, and leases that are given back.
 
 use jadpo_core::broker::{
-    BrokerError, How, NewBatch, NewMessage, Once, Reason, Retaken, Retry, SentOnce, Settle, Taken, Warning,
+    BrokerError, How, NewBatch, NewMessage, Once, Reason, Retaken, Retry, SentOnce, Settle, Taken, TakenOnce, Warning,
 };
 
 use super::support::{Fixture, batch, delayed, message, retry, settings};
@@ -147,6 +147,22 @@ fn an_immediate_attempt_whose_lease_ended_is_lost_and_the_message_is_not() {
     queue.create("other", settings(|_| {}));
     let other = queue.run(|broker, sql, at| broker.send_taken(sql, at, "other", &message("o"), 5_000)).unwrap();
     assert_eq!(queue.retry_taken(&failed(&other, None)), Retaken::Lost(Warning::Unknown));
+}
+
+#[test]
+fn a_message_that_is_sent_once_and_taken_is_its_first_sender_s_and_the_second_gets_its_id() {
+    let mut queue = Fixture::with(settings(|_| {}));
+    let send = |queue: &mut Fixture| {
+        let once = Once { scope: "hook", key: "1" };
+        queue.run(|broker, sql, at| broker.send_once_taken(sql, at, "jobs", once, &message("m"), 5_000))
+    };
+    let TakenOnce::Taken(taken) = send(&mut queue).unwrap() else { panic!() };
+    assert_eq!(send(&mut queue).unwrap(), TakenOnce::Repeat(taken.message.id));
+    assert_eq!(queue.send_once("jobs", "hook", "1"), SentOnce::Repeat(taken.message.id), "either way");
+    assert_eq!(queue.ack("jobs", &[taken]).acked, 1);
+    queue.run(|broker, sql, at| broker.pause(sql, at, "jobs", true)).unwrap();
+    assert!(matches!(send(&mut queue), Ok(TakenOnce::Repeat(_))), "a repeat is no matter of the queue");
+    assert_eq!(queue.metrics("jobs").messages, 0);
 }
 
 #[test]

@@ -398,6 +398,15 @@ fn a_message_that_was_put_back_has_all_its_deliveries_and_all_its_time_again_and
 }
 
 #[test]
+fn a_letter_goes_back_to_the_queue_that_has_its_name_now() {
+    let mut queue = with_dead(&["a"]);
+    queue.run(|broker, sql, _| broker.delete(sql, "jobs")).unwrap();
+    queue.create("jobs", settings(|_| {}));
+    assert_eq!(queue.redrive_all(&of("jobs-dead")).moved, 1);
+    assert_eq!(queue.bodies("jobs"), ["a"]);
+}
+
+#[test]
 fn of_redrives_that_have_ended_the_last_hundred_are_listed() {
     let mut queue = with_dead(&[]);
     for _ in 0..130 {

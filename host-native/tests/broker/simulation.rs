@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fastrand::Rng;
 use jadpo_core::broker::{
     BrokerError, Lease, MessageRef, Moment, NewBatch, Once, Peek, Redrive, RedriveFilter, RedriveState, Retaken, Retry,
-    SentOnce, Settings, Settle, Sql, Take,
+    SentOnce, Settings, Settle, Sql, Take, TakenOnce,
 };
 
 use super::model::{Count, Model, QUEUES, VISIBILITY_MS};
@@ -99,6 +99,22 @@ impl Simulation {
     fn send_once(&mut self) {
         let (body, key) = (self.body(), self.rng.u8(..6).to_string());
         let once = Once { scope: "s", key: &key };
+        if self.rng.bool() {
+            let visibility_ms = VISIBILITY_MS as u32;
+            let sent = self
+                .run(|broker, sql, at| broker.send_once_taken(sql, at, "jobs", once, &message(&body), visibility_ms));
+            match sent {
+                None => {}
+                Some(TakenOnce::Taken(taken)) => {
+                    let id = taken.message.id;
+                    assert_eq!(self.model.once.insert(key, id), None, "once");
+                    self.model.sent("jobs", &body, id);
+                    self.model.taken("jobs", &taken, self.broker.at.steady_ms);
+                }
+                Some(TakenOnce::Repeat(id)) => assert_eq!(self.model.once.get(&key), Some(&id)),
+            }
+            return;
+        }
         match self.run(|broker, sql, at| broker.send_once(sql, at, "jobs", once, &message(&body))) {
             None => {}
             Some(SentOnce::Sent(id)) => {
@@ -371,6 +387,38 @@ impl Fixture {
         for one in none {
             assert_eq!(self.count(one), 0, "{one}");
         }
+    }
+}
+
+/// A broker that does not do what one of its statements is for, and what that is.
+const BROKEN: [(&str, &str); 12] = [
+    ("an ack leaves the message's place", "DELETE FROM jadpo_queue_due WHERE queue = ?1 AND due_at = ?2 AND seq = ?3"),
+    ("acks leave bodies", "DELETE FROM jadpo_queue_messages WHERE seq BETWEEN"),
+    ("an ack that comes late leaves the body", "DELETE FROM jadpo_queue_messages WHERE seq = ?1"),
+    ("a take leases nothing", "SET due_at = ?1, attempts = attempts + 1, leased = 1, first_at"),
+    ("a retry changes nothing", "SET due_at = ?1, leased = 0, error"),
+    ("a release changes nothing", "SET due_at = 0, leased = 0, attempts = attempts - 1"),
+    ("an immediate attempt is not leased again", "SET due_at = ?1, leased = 1, attempts = attempts + 1, error"),
+    ("a letter that is put back has no place", "CASE WHEN ?4 THEN dead_progress"),
+    ("a redrive does not know how far it was", "UPDATE jadpo_redrives"),
+    ("a key is not remembered", "INSERT INTO jadpo_queue_once"),
+    ("an occurrence is not recorded", "INSERT INTO jadpo_triggers"),
+    ("numbers are given again", "UPDATE jadpo_broker SET next_seq"),
+];
+
+#[test]
+fn a_broker_that_leaves_anything_out_is_found_out() {
+    for (what, statement) in BROKEN {
+        let is_found_out = (0..10).any(|seed| {
+            let run = std::panic::catch_unwind(|| {
+                let mut simulation = Simulation::new(seed);
+                simulation.broker.left_out = Some(statement);
+                (0..300).for_each(|_| simulation.step());
+                simulation.drain();
+            });
+            run.is_err()
+        });
+        assert!(is_found_out, "nobody sees it when {what}");
     }
 }
 
