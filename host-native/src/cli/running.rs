@@ -18,7 +18,7 @@ use crate::broker::Broker;
 use crate::functions::{Functions, Linked};
 use crate::host::{NativeHost, now_ms};
 use crate::http::Client;
-use crate::server::{Access, Options, Report, Server, declare, report};
+use crate::server::{Access, Ended, Options, Report, Server, declare, report};
 use crate::store::{Durability, OpenError, OpenStore, StoreLock};
 
 /// What keeps a server from starting: what happened, what to do, and the exit code.
@@ -117,8 +117,14 @@ async fn serve(
     let serving = Serving::new(program.clone(), mode, at.map(|at| format!("http://{at}")), now_ms());
     broker.set_serving(&serving).await.map_err(unusable)?;
     let app = App::new(program);
-    Server { host, app, broker, functions, triggers, listener, options }.run(signals.any()).await;
-    Ok(())
+    let server = Server { host, app, broker, functions, triggers, listener, options };
+    match server.run(signals.any()).await {
+        Ended::Stopped => Ok(()),
+        Ended::Failed => {
+            let help = "what was answered is kept; start it again, and tell of the panic that it has logged".to_owned();
+            Err(Stop::failed("a part of the server failed, by a fault of its own", Some(help)))
+        }
+    }
 }
 
 /// What is amiss, as lines of the log.

@@ -87,6 +87,10 @@ fn depth(shared: &Shared, info: &QueueInfo, metrics: &Metrics) -> Map<String, Va
     let webhooks = shared.app.program.webhooks.iter().filter(|(_, webhook)| webhook.queue == info.name);
     put("webhooks", webhooks.map(|(name, _)| name.as_str()).collect::<Vec<_>>().into());
     put("dead_letter_queue", info.settings.consumer.dead_letter_queue.as_deref().into());
+    if shared.triggers.get(&info.name).is_some_and(|declared| declared.consumer == Consumer::Receiving) {
+        let receiving = shared.app.route(&info.name).and_then(|route| route.receiving.as_ref());
+        put("event", receiving.map(|receiving| receiving.event.as_str()).into());
+    }
     queue
 }
 

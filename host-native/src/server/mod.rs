@@ -37,6 +37,8 @@ use jadpo_core::trigger::Triggers;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use crate::broker::Broker;
 use crate::functions::Functions;
@@ -53,6 +55,8 @@ use recent::Recent;
 
 /// Runs of deliveries of just received events, side by side.
 const DELIVERING_MAX: usize = 4;
+/// How much longer than the calls' grace a stop takes at most: what ended is to be settled.
+const SETTLE_GRACE: Duration = Duration::from_secs(5);
 
 /// What a server does.
 #[derive(Debug)]
@@ -71,6 +75,15 @@ pub struct Server {
     pub listener: Option<TcpListener>,
     /// How it behaves.
     pub options: Options,
+}
+
+/// How a server came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// It was told to stop.
+    Stopped,
+    /// A part of it failed, by a fault of ours. What was answered is kept.
+    Failed,
 }
 
 /// How a server behaves.
@@ -121,7 +134,7 @@ impl State {
 
 impl Server {
     /// Runs until `stop` says so. Then nothing more is taken, what runs may end, and HTTP is answered until it has.
-    pub async fn run(self, stop: impl Future<Output = &'static str>) {
+    pub async fn run(self, stop: impl Future<Output = &'static str>) -> Ended {
         let Self { host, app, broker, functions, triggers, listener, options } = self;
         let (stopping_sender, stopping) = watch::channel(false);
         let (closing, closed) = watch::channel(false);
@@ -141,37 +154,57 @@ impl Server {
             stopping: stopping.clone(),
         });
         shared.log(Level::Info, "server.started", started(&shared, at));
-        let work = begin(&shared, &stopping);
+        let mut work = begin(&shared, &stopping);
         let http = listener.map(|listener| tokio::spawn(listen::run(listener, shared.clone(), closed)));
-        let why = stop.await;
-        shared.log(Level::Info, "server.stopping", vec![("signal", why.into())]);
+        let ended = tokio::select! {
+            why = stop => {
+                shared.log(Level::Info, "server.stopping", vec![("signal", why.into())]);
+                Ended::Stopped
+            }
+            // A panic has said why on standard error. Half a server is none: whoever watches it is to start it anew.
+            _ = work.join_next() => {
+                shared.log(Level::Error, "server.failed", vec![("error", "a part of it ended early".into())]);
+                Ended::Failed
+            }
+        };
         let _ = stopping_sender.send(true);
-        // A task ends early only by a panic, which has said why on standard error.
-        for task in work {
-            let _ = task.await;
-        }
+        finish(&shared, work).await;
         let _ = closing.send(true);
         if let Some(http) = http {
             let _ = http.await;
         }
         shared.log(Level::Info, "server.stopped", vec![]);
+        ended
+    }
+}
+
+/// Waits for what runs to end, and for deliveries that were begun; not much longer than the grace.
+async fn finish(shared: &Shared, mut work: JoinSet<()>) {
+    let all = async {
+        while work.join_next().await.is_some() {}
+        let places = u32::try_from(DELIVERING_MAX).unwrap_or(u32::MAX);
+        let _ = shared.delivering.acquire_many(places).await;
+    };
+    if timeout(shared.options.grace + SETTLE_GRACE, all).await.is_err() {
+        shared.log(Level::Warn, "server.cut_off", vec![("parts", work.len().into())]);
     }
 }
 
 /// Begins what runs beside HTTP.
-fn begin(shared: &Shared, stopping: &watch::Receiver<bool>) -> Vec<tokio::task::JoinHandle<()>> {
-    let mut work = vec![tokio::spawn(until_stopped(shared.clone(), stopping.clone()))];
+fn begin(shared: &Shared, stopping: &watch::Receiver<bool>) -> JoinSet<()> {
+    let mut work = JoinSet::new();
+    work.spawn(until_stopped(shared.clone(), stopping.clone()));
     if let Some(pace) = shared.options.pace {
         let lanes = drain::lanes(&shared.triggers);
-        work.push(tokio::spawn(drain::run(shared.clone(), lanes, pace, stopping.clone())));
-        work.push(tokio::spawn(redrives::run(shared.clone(), stopping.clone())));
+        work.spawn(drain::run(shared.clone(), lanes, pace, stopping.clone()));
+        work.spawn(redrives::run(shared.clone(), stopping.clone()));
         let schedules = Schedules::of(&shared.app.program);
         if schedules.names().next().is_some() {
-            work.push(tokio::spawn(schedules::run(shared.clone(), schedules, stopping.clone())));
+            work.spawn(schedules::run(shared.clone(), schedules, stopping.clone()));
         }
     }
     if let Some(every) = shared.options.tick_every {
-        work.push(tokio::spawn(ticks::run(shared.clone(), every, stopping.clone())));
+        work.spawn(ticks::run(shared.clone(), every, stopping.clone()));
     }
     work
 }

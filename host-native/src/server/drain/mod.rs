@@ -29,6 +29,9 @@ use settle::Ended;
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// The pause before a queue is looked at again that said it had something and gave nothing: it is paused, for one.
 const PAUSE: Duration = Duration::from_millis(100);
+/// A round looks at every queue that somebody is free for, and whatever is written begins another: of so many queues
+/// one more millisecond passes between two rounds, so that looking never takes the writer's time.
+const QUEUES_PER_MS: u64 = 20;
 /// The pause after the store failed.
 const PAUSE_FAILED: Duration = Duration::from_secs(1);
 /// Ended messages that wait to be settled. Past it, whoever ends waits too.
@@ -97,6 +100,7 @@ impl Drain {
             Pace::Ticks(every) => Some(clock(every)),
             Pace::AsItArrives => None,
         };
+        let between = Duration::from_millis(self.seats.len() as u64 / QUEUES_PER_MS);
         let mut pause = Duration::ZERO;
         while !*stopped.borrow() {
             tokio::select! {
@@ -108,6 +112,7 @@ impl Drain {
             }
             while self.under_way.try_join_next().is_some() {}
             pause = self.round(stopped).await;
+            sleep(between).await;
         }
     }
 
