@@ -201,6 +201,17 @@ fn what_arrived_whole_is_kept_also_from_who_closes_at_once_and_what_did_not_is_n
     assert_eq!(kept["bytes"], 40);
     std::thread::sleep(Duration::from_millis(300));
     assert_eq!(server.queue("jobs")["messages"], 20);
+    // Who closed only its own side still gets its answer, also when it closed while it was waited for.
+    let mut stream = connect(&server.url);
+    stream
+        .write_all(format!("{}\r\n", head(&server.url, "POST", "/_queues/jobs", &[("content-length", "4")])).as_bytes())
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    stream.write_all(b"last").unwrap();
+    stream.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    assert_eq!(Reply::read(&answer).status, 202);
 }
 
 #[test]
