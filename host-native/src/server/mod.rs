@@ -156,18 +156,22 @@ impl Server {
         shared.log(Level::Info, "server.started", started(&shared, at));
         let mut work = begin(&shared, &stopping);
         let http = listener.map(|listener| tokio::spawn(listen::run(listener, shared.clone(), closed)));
-        let ended = tokio::select! {
-            why = stop => {
+        let told = tokio::select! {
+            why = stop => Some(why),
+            _ = work.join_next() => None,
+        };
+        let _ = stopping_sender.send(true);
+        let ended = match told {
+            Some(why) => {
                 shared.log(Level::Info, "server.stopping", vec![("signal", why.into())]);
                 Ended::Stopped
             }
             // A panic has said why on standard error. Half a server is none: whoever watches it is to start it anew.
-            _ = work.join_next() => {
+            None => {
                 shared.log(Level::Error, "server.failed", vec![("error", "a part of it ended early".into())]);
                 Ended::Failed
             }
         };
-        let _ = stopping_sender.send(true);
         finish(&shared, work).await;
         let _ = closing.send(true);
         if let Some(http) = http {
