@@ -32,9 +32,10 @@ impl Broker {
     /// Acknowledges, retries and gives back leased messages of one queue. A lease that is named twice counts once, as
     /// an ack if it is among them, and else as a retry.
     ///
-    /// An ack counts however late it comes, also after the message went to another consumer. A retry counts only
-    /// while its lease lasts: later the message is to be taken again anyway, and whoever has it then is not disturbed.
-    /// A retry of a message whose retries are spent sends it to the dead-letter queue at once.
+    /// An ack counts however late it comes, also after the message went to another consumer, but not after it died:
+    /// then it is another queue's. A retry counts only while its lease lasts: later the message is to be taken again
+    /// anyway, and whoever has it then is not disturbed. A retry of a message whose retries are spent sends it to the
+    /// dead-letter queue at once.
     ///
     /// A release counts while its lease lasts, as a retry does. It is for what was taken and handed to nobody: the
     /// message stands where it stood, and its attempts are what they were.

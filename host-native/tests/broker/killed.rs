@@ -8,7 +8,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use jadpo::broker::Broker;
 use jadpo::store::OpenStore;
-use jadpo_core::broker::{BrokerError, Once, Redrive, Settings, Settle, Take};
+use jadpo_core::broker::{BrokerError, Lease, Once, Redrive, Settings, Settle, Settled, Take};
 
 use super::support::{batch, message, retry, settings};
 
@@ -89,6 +89,12 @@ fn say(what: &str, queue: &str, body: &str) {
     println!("\n{what} {queue} {body}");
 }
 
+/// An ack that came when its message had died already is answered with a warning, and is none.
+fn say_acked(queue: &str, acks: &[(Lease, String)], settled: &Settled) {
+    let warned = |lease: &Lease| settled.warnings.iter().any(|(warned, _)| warned == lease);
+    acks.iter().filter(|(lease, _)| !warned(lease)).for_each(|(_, body)| say("acked", queue, body));
+}
+
 async fn send(broker: &Broker, queue: &str, bodies: &[String; 3]) {
     broker.send(queue, batch(&bodies.each_ref().map(String::as_str))).await.unwrap();
     bodies.iter().for_each(|body| say("sent", queue, body));
@@ -126,12 +132,12 @@ async fn consume_for_ever(broker: Broker, seed: u64) {
                 _ => {
                     settle.acks.push(one.lease);
                     say("acking", "jobs", &body);
-                    acks.push(body);
+                    acks.push((one.lease, body));
                 }
             }
         }
-        broker.settle("jobs", settle).await.unwrap();
-        acks.iter().for_each(|body| say("acked", "jobs", body));
+        let settled = broker.settle("jobs", settle).await.unwrap();
+        say_acked("jobs", &acks, &settled);
         pause().await;
     }
 }
@@ -150,10 +156,10 @@ async fn fail_for_ever(broker: Broker, seed: u64) {
             let body = String::from_utf8(one.message.body.clone()).unwrap();
             settle.acks.push(one.lease);
             say("acking", "poison", &body);
-            acks.push(body);
+            acks.push((one.lease, body));
         }
         let settled = broker.settle("poison", settle).await.unwrap();
-        acks.iter().for_each(|body| say("acked", "poison", body));
+        say_acked("poison", &acks, &settled);
         settled.gone.iter().for_each(|gone| say("died", "poison", &gone.id.to_string()));
         pause().await;
     }

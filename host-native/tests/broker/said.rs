@@ -63,7 +63,8 @@ impl Said {
     }
 
     fn taken(&mut self, place: Place, attempt: u32) {
-        assert!(!self.acked.contains(&place), "{place:?} came again after its ack was answered");
+        let history = self.history.get(&place).map_or("", String::as_str);
+        assert!(!self.acked.contains(&place), "{place:?} came again after its ack was answered: {history}");
         assert!(place.0 != "purged" || place.1 > self.purged, "{place:?} came again after a purge was answered");
         if place.0 == "poison" {
             return; // Each time that it is put back, its attempts begin anew.

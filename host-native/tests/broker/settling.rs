@@ -166,3 +166,27 @@ fn a_lease_from_before_a_restart_settles() {
     assert_eq!(queue.ack("jobs", &taken).acked, 1);
     assert_eq!(queue.metrics("jobs").messages, 0);
 }
+
+#[test]
+fn an_ack_that_comes_when_its_message_has_died_is_a_warning_and_the_letter_stays() {
+    let mut queue = Fixture::with(settings(|settings| {
+        settings.consumer.max_retries = 0;
+        settings.consumer.dead_letter_queue = Some("jobs-dead".to_owned());
+    }));
+    queue.send("jobs", "a");
+    let taken = queue.take("jobs");
+    queue.pass_s(30);
+    assert_eq!(queue.sweep_all(), 1);
+    assert_eq!(queue.ack("jobs", &taken).warnings, [(taken[0].lease, Warning::Unknown)]);
+    assert_eq!(queue.bodies("jobs-dead"), ["a"]);
+}
+
+#[test]
+fn ten_that_nobody_settles_all_come_again() {
+    let mut queue = Fixture::with(settings(|_| {}));
+    queue.send_batch("jobs", &batch(&["m"; 10])).unwrap();
+    assert_eq!(queue.take("jobs").len(), 10);
+    queue.pass_s(30);
+    let again = queue.take("jobs");
+    assert!(again.len() == 10 && again.iter().all(|one| one.message.attempts == 2));
+}
