@@ -424,3 +424,101 @@ fn too_much_is_refused_before_it_is_read() {
     let many = format!("[[queues]]\nname = \"q\"\nfunctions = [{}]\n[functions]\n{entries}", names(50));
     assert!(project::compile(&many, None).project.program.is_some());
 }
+
+mod fuzz {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Whatever the files hold, each finding has a place in its file, and there is a program exactly when nothing is
+    /// wrong.
+    fn read(project: &str, dev: &str) {
+        let found = project::compile(project, Some(dev));
+        let dev_found = found.dev.unwrap();
+        let is_right = found.project.problems.is_empty() && dev_found.problems.is_empty();
+        assert_eq!(found.project.program.is_some(), is_right);
+        for (source, compiled) in [(project, &found.project), (dev, &dev_found)] {
+            let spans = compiled.problems.iter().map(|one| one.span).chain(compiled.notes.iter().map(|one| one.span));
+            for span in spans {
+                assert!(source.get(span.start..span.end).is_some(), "{span:?} in {source:?}");
+            }
+            assert!(compiled.problems.iter().all(|one| one.help.is_some()), "{:?}", compiled.problems);
+        }
+    }
+
+    const PIECES: [&str; 34] = [
+        "[[queues]]",
+        "[[webhooks]]",
+        "[functions]",
+        "[dev]",
+        "[",
+        "]",
+        "[[",
+        "]]",
+        "\n",
+        "\n",
+        "=",
+        ".",
+        ",",
+        "{",
+        "}",
+        "\"",
+        "'",
+        "#",
+        "name",
+        "queue",
+        "queues",
+        "functions",
+        "verify",
+        "schedule",
+        "send",
+        "body",
+        "call",
+        "\"jobs\"",
+        "\"é\"",
+        "3",
+        "-1.5e9",
+        "true",
+        "2026-11-30",
+        "inf",
+    ];
+
+    proptest! {
+        #[test]
+        fn any_text_is_read(project in any::<String>(), dev in any::<String>()) {
+            read(&project, &dev);
+        }
+
+        #[test]
+        fn any_pieces_are_read(
+            project in proptest::collection::vec(proptest::sample::select(&PIECES[..]), 0..40),
+            dev in proptest::collection::vec(proptest::sample::select(&PIECES[..]), 0..20),
+        ) {
+            read(&project.join(" "), &dev.join(" "));
+        }
+
+        #[test]
+        fn a_right_file_that_is_cut_and_mended_anywhere_is_read(cut in 0..400_usize, len in 0..40_usize, put in "[\\[\\]={}\"\n a-z]{0,4}") {
+            let mut text: Vec<char> = SEED.chars().collect();
+            let from = cut.min(text.len());
+            let to = (from + len).min(text.len());
+            text.splice(from..to, put.chars());
+            read(&text.into_iter().collect::<String>(), SEED_DEV);
+        }
+    }
+
+    #[test]
+    fn nesting_without_end_is_read() {
+        for piece in ["[", "{a=", "[[", "a."] {
+            read(&format!("x = {}", piece.repeat(100_000)), "");
+            read(&piece.repeat(100_000), "");
+        }
+        read(
+            &format!(
+                "[functions]\nf = {{ run = \"f\", schedule = \"0 * * * *\", body = {}1{} }}",
+                "[".repeat(70),
+                "]".repeat(70)
+            ),
+            "",
+        );
+    }
+}

@@ -1,10 +1,10 @@
 //! Whatever is sent, nothing panics, and what is kept is what was sent.
 
 use jadpo_core::inbound::{Inbound, Meta, batch, enqueue, webhook};
-use jadpo_core::program::{Setting, Verify};
+use jadpo_core::program::Verify;
 use proptest::prelude::*;
 
-use crate::{KEY, secret, webhook_with};
+use crate::{KEY, Scheme, secret, webhook_with};
 
 const NAMES: [&str; 12] = [
     "stripe-signature",
@@ -58,7 +58,7 @@ proptest! {
             prop_assert_eq!(&message.body, &inbound.body);
             prop_assert!(Meta::decode(message.meta.as_deref().unwrap()).is_some());
         }
-        let schemes: [Option<fn(Setting) -> Verify>; 5] =
+        let schemes: [Option<Scheme>; 5] =
             [None, Some(Verify::Stripe), Some(Verify::Github), Some(Verify::Shopify), Some(Verify::Standard)];
         for scheme in schemes {
             match webhook("any", &webhook_with(scheme), secret(KEY), inbound.clone()) {

@@ -45,7 +45,10 @@ pub(crate) fn post(path: &str, headers: &[(&str, &str)], body: &[u8]) -> Inbound
     }
 }
 
-pub(crate) fn webhook_with(verify: Option<fn(Setting) -> Verify>) -> Webhook {
+/// Makes a verification of its secret.
+pub(crate) type Scheme = fn(Setting) -> Verify;
+
+pub(crate) fn webhook_with(verify: Option<Scheme>) -> Webhook {
     let verify = verify.map(|scheme| scheme(Setting::Env("SECRET".to_owned())));
     Webhook { queue: "jobs".to_owned(), verify }
 }

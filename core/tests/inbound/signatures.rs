@@ -5,15 +5,13 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use expect_test::{Expect, expect};
 use hmac::{Hmac, KeyInit, Mac};
 use jadpo_core::inbound::{Inbound, Refusal, TOLERANCE_S, webhook};
-use jadpo_core::program::{Setting, Verify};
+use jadpo_core::program::Verify;
 use sha2::Sha256;
 
 use crate::{
-    GITHUB, GITHUB_SIGNATURE, KEY, SHOPIFY, SHOPIFY_SIGNATURE, SIGNED_AT_MS, STRIPE, STRIPE_SIGNATURE, post, secret,
-    webhook_with,
+    GITHUB, GITHUB_SIGNATURE, KEY, SHOPIFY, SHOPIFY_SIGNATURE, SIGNED_AT_MS, STRIPE, STRIPE_SIGNATURE, Scheme, post,
+    secret, webhook_with,
 };
-
-type Scheme = fn(Setting) -> Verify;
 
 fn checked(scheme: Scheme, key: &str, inbound: Inbound) -> Result<(), Refusal> {
     webhook("hook", &webhook_with(Some(scheme)), secret(key), inbound).map(|_| ())

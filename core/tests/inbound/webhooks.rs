@@ -2,14 +2,14 @@
 
 use jadpo_core::broker::Content;
 use jadpo_core::inbound::{Hook, webhook};
-use jadpo_core::program::{Setting, Verify};
+use jadpo_core::program::Verify;
 
 use crate::{
-    GITHUB, GITHUB_SIGNATURE, KEY, SCALARS, SHOPIFY, SHOPIFY_SIGNATURE, STRIPE, STRIPE_SIGNATURE, meta_of, post,
-    secret, webhook_with,
+    GITHUB, GITHUB_SIGNATURE, KEY, SCALARS, SHOPIFY, SHOPIFY_SIGNATURE, STRIPE, STRIPE_SIGNATURE, Scheme, meta_of,
+    post, secret, webhook_with,
 };
 
-fn hook(verify: Option<fn(Setting) -> Verify>, headers: &[(&str, &str)], body: &[u8]) -> Hook {
+fn hook(verify: Option<Scheme>, headers: &[(&str, &str)], body: &[u8]) -> Hook {
     webhook("hook", &webhook_with(verify), secret(KEY), post("/_webhooks/hook", headers, body)).unwrap()
 }
 
@@ -19,7 +19,7 @@ fn key(hook: &Hook) -> Option<&str> {
 
 #[test]
 fn the_bytes_that_are_kept_are_those_that_were_signed() {
-    let cases: [(fn(Setting) -> Verify, _, _, _); 3] = [
+    let cases: [(Scheme, _, _, _); 3] = [
         (Verify::Stripe, "Stripe-Signature", STRIPE_SIGNATURE, STRIPE),
         (Verify::Github, "X-Hub-Signature-256", GITHUB_SIGNATURE, GITHUB),
         (Verify::Shopify, "X-Shopify-Hmac-Sha256", SHOPIFY_SIGNATURE, SHOPIFY),

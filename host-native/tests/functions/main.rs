@@ -6,6 +6,7 @@ mod linked;
 mod programs;
 mod project;
 mod received;
+mod schedules;
 mod sends;
 
 use std::path::Path;
