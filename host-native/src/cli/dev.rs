@@ -127,13 +127,17 @@ fn start(
 /// What runs, for the person who started it.
 fn announce(app: &str, store: &Path, report: &Report, at: SocketAddr, when: &str) {
     output::line(&format!("{BOLD}jadpo dev{RESET}: app `{app}`, store {}", store.display()));
-    for (queue, handler) in &report.queues {
-        let who = match handler {
-            Handler::Functions(names) => format!("to {}", names.join(", ")),
+    for queue in &report.queues {
+        let who = match &queue.handler {
+            Handler::Functions(functions) => {
+                let functions: Vec<String> = functions.iter().map(|(name, how)| format!("{name} ({how})")).collect();
+                let window = Duration::from_millis(queue.visibility_ms.into()).as_secs_f64();
+                format!("to {}; {} attempts, {window} s apart", functions.join(", "), queue.attempts)
+            }
             Handler::Event(event) => format!("becomes {event}"),
             Handler::Nobody => "kept; nothing handles it".to_owned(),
         };
-        output::line(&format!("  queue    {BOLD}http://{at}/_queues/{queue}{RESET}  {who}"));
+        output::line(&format!("  queue    {BOLD}http://{at}/_queues/{}{RESET}  {who}", queue.name));
     }
     for (webhook, queue) in &report.webhooks {
         output::line(&format!("  webhook  {BOLD}http://{at}/_webhooks/{webhook}{RESET}  to queue {queue}"));

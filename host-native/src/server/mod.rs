@@ -47,7 +47,7 @@ use crate::host::NativeHost;
 pub use declare::declare;
 pub use drain::Pace;
 pub use guard::Access;
-pub use report::{Concern, Handler, Report, report};
+pub use report::{Concern, DeclaredQueue, Handler, Report, report};
 
 use health::Readiness;
 use places::Places;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jadpo_core::broker::{BrokerError, QueueInfo};
 use jadpo_core::program::{Connection, Program, Setting, Target, Verify};
-use jadpo_core::trigger::{Consumer, Triggers};
+use jadpo_core::trigger::{Consumer, Declared, Triggers};
 
 use crate::broker::Broker;
 use crate::functions::Linked;
@@ -12,19 +12,32 @@ use crate::functions::Linked;
 /// What there is to tell.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
-    /// Declared queues, and who gets their messages.
-    pub queues: Vec<(String, Handler)>,
+    /// Declared queues.
+    pub queues: Vec<DeclaredQueue>,
     /// Webhooks, and the queues that they write to.
     pub webhooks: Vec<(String, String)>,
     /// What is amiss.
     pub concerns: Vec<Concern>,
 }
 
+/// A declared queue, as it is told of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeclaredQueue {
+    /// Its name.
+    pub name: String,
+    /// Who gets its messages.
+    pub handler: Handler,
+    /// How often a message is tried.
+    pub attempts: u32,
+    /// After how long a failed message is tried again, in milliseconds.
+    pub visibility_ms: u32,
+}
+
 /// Who gets a queue's messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Handler {
-    /// These functions.
-    Functions(Vec<String>),
+    /// These functions, each with how it is reached.
+    Functions(Vec<(String, String)>),
     /// They become this event.
     Event(String),
     /// Nobody.
@@ -115,10 +128,11 @@ pub async fn report(
     linked: &Linked,
     env: impl Fn(&str) -> Option<String>,
 ) -> Result<Report, BrokerError> {
-    let mut report = Report { queues: handlers(program, triggers), ..Report::default() };
+    let queues = triggers.declared().map(|declared| declared_queue(program, declared)).collect();
+    let mut report = Report { queues, ..Report::default() };
     report.webhooks = program.webhooks.iter().map(|(name, webhook)| (name.clone(), webhook.queue.clone())).collect();
     let is_handled =
-        |queue: &str| report.queues.iter().any(|(name, handler)| name == queue && *handler != Handler::Nobody);
+        |name: &str| report.queues.iter().any(|queue| queue.name == name && queue.handler != Handler::Nobody);
     let infos = broker.list().await?;
     let mut concerns = Vec::new();
     for info in infos.iter().filter(|info| !is_handled(&info.name) && !takes_dead_letters(&infos, &info.name)) {
@@ -137,19 +151,37 @@ pub async fn report(
     Ok(report)
 }
 
-fn handlers(program: &Program, triggers: &Triggers) -> Vec<(String, Handler)> {
-    let event = |queue: &str| {
-        program.receiving.iter().find_map(|(name, receiving)| match program.connections.get(name) {
-            Some(Connection::LocalQueue { queue: own, .. }) if own == queue => Some(receiving.event.clone()),
+fn declared_queue(program: &Program, declared: &Declared) -> DeclaredQueue {
+    let event = || {
+        let mut receiving = program.receiving.iter();
+        receiving.find_map(|(name, receiving)| match program.connections.get(name) {
+            Some(Connection::LocalQueue { queue, .. }) if *queue == declared.queue => Some(receiving.event.clone()),
             _ => None,
         })
     };
-    let handler = |consumer: &Consumer, queue: &str| match consumer {
-        Consumer::Functions(names) => Handler::Functions(names.clone()),
-        Consumer::Receiving => event(queue).map_or(Handler::Nobody, Handler::Event),
+    let how =
+        |name: &String| program.functions.get(name).map_or_else(String::new, |function| reached(&function.target));
+    let handler = match &declared.consumer {
+        Consumer::Functions(names) => Handler::Functions(names.iter().map(|name| (name.clone(), how(name))).collect()),
+        Consumer::Receiving => event().map_or(Handler::Nobody, Handler::Event),
         Consumer::Nobody => Handler::Nobody,
     };
-    triggers.declared().map(|declared| (declared.queue.clone(), handler(&declared.consumer, &declared.queue))).collect()
+    DeclaredQueue {
+        name: declared.queue.clone(),
+        handler,
+        attempts: declared.settings.consumer.max_retries + 1,
+        visibility_ms: declared.visibility_ms,
+    }
+}
+
+fn reached(target: &Target) -> String {
+    match target {
+        Target::Call(address) => address.clone(),
+        Target::Exec(words) => words.join(" "),
+        Target::Run(name) => format!("linked as {name}"),
+        Target::Send(queue) => format!("to queue {queue}"),
+        Target::Service(worker) => format!("Worker {worker}"),
+    }
 }
 
 fn takes_dead_letters(infos: &[QueueInfo], queue: &str) -> bool {

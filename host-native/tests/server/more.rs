@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jadpo::store::OpenStore;
 
-use jadpo_core::broker::{Redrive, RedriveFilter};
+use jadpo_core::broker::{Peek, Redrive, RedriveFilter};
 
 use crate::support::{Answer, Function, Server, app, folder, jadpo, on_store, request};
 
@@ -14,7 +14,10 @@ use crate::support::{Answer, Function, Server, app, folder, jadpo, on_store, req
 fn an_occurrence_happens_once_however_often_the_server_starts_and_those_before_it_are_counted() {
     let function = Function::answering(200);
     let dir = folder(&format!(
-        "app: \"shop\"\nfunctions: {{ sweep: {{ call: \"{}\", schedule: \"* * * * *\" }} }}\n",
+        "app: \"shop\"\nconnections: {{ jobs: {{ driver: Driver.local_queue, queue: \"jobs\" }} }}\n\
+         functions: {{\n    sweep: {{ call: \"{}\", schedule: \"* * * * *\" }}\n    \
+             nightly: {{ send: \"jobs\", body: \"go\", schedule: \"* * * * *\" }}\n    \
+             off: {{ send: \"jobs\", body: \"never\", schedule: \"* * * * *\" }}\n}}\n",
         function.url
     ));
     // As if the last one had been at the beginning of the minute ten minutes ago.
@@ -22,7 +25,13 @@ fn an_occurrence_happens_once_however_often_the_server_starts_and_those_before_i
     OpenStore::create(&path).unwrap().close();
     let minute = 60_000;
     let last_ms = jadpo::host::now_ms() / minute * minute - 10 * minute;
-    on_store(&path, async |broker| broker.pass("sweep", last_ms).await).unwrap();
+    on_store(&path, async |broker| {
+        for schedule in ["sweep", "nightly", "off"] {
+            broker.pass(schedule, last_ms).await?;
+        }
+        broker.enable_trigger("schedule:off", false).await
+    })
+    .unwrap();
     let server = Server::dev(dir.path(), &[]);
     let missed = server.logged("schedule.missed");
     assert!((9..=10).contains(&missed["count"].as_u64().unwrap()), "{missed}");
@@ -32,6 +41,8 @@ fn an_occurrence_happens_once_however_often_the_server_starts_and_those_before_i
     assert_eq!(call.header("content-type"), Some("application/json"));
     let first = body["scheduled_at"].as_str().unwrap().to_owned();
     server.wait_until_empty("schedule-sweep");
+    let sent = server.beside(async |broker| broker.peek("jobs", Peek { max: 10, after: None }).await).unwrap();
+    assert!(!sent.is_empty() && sent.iter().all(|sent| sent.message.body == b"go"), "{sent:?}");
     drop(server);
     for _ in 0..3 {
         drop(Server::dev(dir.path(), &[]));

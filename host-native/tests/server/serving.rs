@@ -188,6 +188,7 @@ fn a_start_tells_of_queues_that_nobody_handles_and_of_what_is_missing() {
         "the environment variable HOOK_SECRET is not set",
         "the function `audit` is not linked into this binary",
         "/_queues/idle",
+        "to audit (linked as audit); 3 attempts, 30 s apart",
         "/_webhooks/hook",
         ".jadpo/queues.db",
     ] {
@@ -196,4 +197,30 @@ fn a_start_tells_of_queues_that_nobody_handles_and_of_what_is_missing() {
     assert!(!said.contains('\u{1b}'), "colours are for terminals");
     let server = Server::dev(dir.path(), &[]);
     assert_eq!(server.queue("idle")["messages"], 10, "they are kept");
+}
+
+#[test]
+fn everything_that_a_flag_says_an_environment_variable_may_say() {
+    let dir = folder(&served(&[], "").replace("functions: []", "max_receives: 3"));
+    let envs = [
+        ("JADPO_ENQUEUE_TOKEN", TOKEN),
+        ("JADPO_STORE", "elsewhere/of-mine.db"),
+        ("JADPO_DEPLOYABLE", "server"),
+        ("JADPO_DURABILITY", "relaxed"),
+        ("JADPO_GRACE", "1"),
+        ("JADPO_TICK", "3"),
+    ];
+    let server = Server::serve(dir.path(), &[], &envs);
+    assert_eq!(request(&server.url, "POST", "/_queues/jobs", &[BEARER], b"x").status, 202);
+    assert_eq!(server.stop("TERM"), Some(0));
+    let held = on_store(&dir.path().join("elsewhere/of-mine.db"), async |broker| broker.metrics("jobs").await);
+    assert_eq!(held.unwrap().messages, 1);
+    let wrong = std::process::Command::new(env!("CARGO_BIN_EXE_jadpo"))
+        .arg("serve")
+        .current_dir(dir.path())
+        .env("JADPO_DEPLOYABLE", "nope")
+        .output()
+        .unwrap();
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("no deployable `nope`"));
 }
