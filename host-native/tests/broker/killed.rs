@@ -9,6 +9,7 @@ use fastrand::Rng;
 use jadpo::broker::Broker;
 use jadpo::store::OpenStore;
 use jadpo_core::broker::{BrokerError, Lease, Once, Redrive, Settings, Settle, Settled, Take};
+use tokio::sync::Mutex;
 
 use super::support::{batch, message, retry, settings};
 
@@ -56,9 +57,10 @@ fn the_process_that_is_killed() {
         let (_store, broker) = open(&PathBuf::from(path)).await;
         let next = Numbers(Arc::new(AtomicU64::new(first)));
         let mut tasks = Vec::new();
-        for _ in 0..2 {
+        let turn = Arc::default();
+        for consumer in 0..2 {
             tasks.push(tokio::spawn(send_for_ever(broker.clone(), "jobs", next.clone())));
-            tasks.push(tokio::spawn(consume_for_ever(broker.clone(), first)));
+            tasks.push(tokio::spawn(consume_for_ever(broker.clone(), first + consumer, Arc::clone(&turn))));
         }
         tasks.push(tokio::spawn(send_for_ever(broker.clone(), "poison", next.clone())));
         tasks.push(tokio::spawn(fail_for_ever(broker.clone(), first)));
@@ -113,15 +115,20 @@ async fn send_for_ever(broker: Broker, queue: &'static str, next: Numbers) {
     }
 }
 
-async fn consume_for_ever(broker: Broker, seed: u64) {
+/// Two of them say in the order of their turns what they took, or it would look as if attempts shrank.
+async fn consume_for_ever(broker: Broker, seed: u64, turn: Arc<Mutex<()>>) {
     let mut rng = Rng::with_seed(seed);
     loop {
+        let mine = turn.lock().await;
         let taken = broker.take("jobs", TAKE).await.unwrap().messages;
+        for one in &taken {
+            println!("\ntaken jobs {} {}", std::str::from_utf8(&one.message.body).unwrap(), one.message.attempts);
+        }
+        drop(mine);
         let mut settle = Settle::default();
         let mut acks = Vec::new();
         for one in &taken {
             let body = String::from_utf8(one.message.body.clone()).unwrap();
-            println!("\ntaken jobs {body} {}", one.message.attempts);
             match rng.u8(..8) {
                 0 => settle.retries.push(retry(one.lease, None)),
                 1 => {} // its lease ends

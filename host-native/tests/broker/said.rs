@@ -44,7 +44,7 @@ impl Said {
         let Ok(number) = body.parse() else { return };
         let place = place(queue, number);
         let history = self.history.entry(place.clone()).or_default();
-        history.extend([what, " "]);
+        history.push_str(words.get(3).map_or_else(|| format!("{what} "), |more| format!("{what} {more} ")).as_str());
         match what {
             "sent" => drop(self.sent.insert(place)),
             "acking" => drop(self.acking.insert(place)),
@@ -63,14 +63,14 @@ impl Said {
     }
 
     fn taken(&mut self, place: Place, attempt: u32) {
-        let history = self.history.get(&place).map_or("", String::as_str);
+        let history = self.history.get(&place).cloned().unwrap_or_default();
         assert!(!self.acked.contains(&place), "{place:?} came again after its ack was answered: {history}");
         assert!(place.0 != "purged" || place.1 > self.purged, "{place:?} came again after a purge was answered");
         if place.0 == "poison" {
             return; // Each time that it is put back, its attempts begin anew.
         }
         let before = self.attempts.insert(place.clone(), attempt).unwrap_or(0);
-        assert!(attempt > before, "{place:?}: attempt {attempt} after attempt {before}");
+        assert!(attempt > before, "{place:?}: attempt {attempt} after attempt {before}: {history}");
     }
 
     /// It was there at the end.
