@@ -18,6 +18,7 @@ pub mod inbound;
 #[cfg(any(feature = "broker", feature = "compile"))]
 pub mod local;
 pub mod program;
+pub mod pull;
 pub mod queue;
 pub mod read;
 pub mod receive;

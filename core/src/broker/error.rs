@@ -109,6 +109,26 @@ pub enum BrokerError {
         /// How many it has.
         actual: usize,
     },
+    /// A queue has a consumer, and there can be one.
+    ConsumerExists {
+        /// The queue.
+        queue: String,
+        /// The one that it has, in words.
+        present: String,
+        /// The one that was to be added, in words.
+        wanted: String,
+    },
+    /// A queue has no such consumer.
+    ConsumerNotFound {
+        /// The queue.
+        queue: String,
+    },
+    /// There is a token of this name already.
+    TokenExists(String),
+    /// There is no token of this name.
+    TokenNotFound(String),
+    /// A name is empty or holds what a line of text does not.
+    NotAName(&'static str),
     /// There is no redrive of this number.
     RedriveNotFound(u64),
     /// A redrive of this queue's dead letters is running already.
@@ -138,6 +158,7 @@ impl BrokerError {
             Self::JsonEmpty { .. } => 10_208,
             Self::Overloaded(_) | Self::Store(StoreError::Unavailable(_)) => 10_250,
             Self::QueueFull { .. } => 10_251,
+            Self::ConsumerExists { .. } => 11_004,
             Self::Store(_) => 15_000,
             Self::SettingInvalid { .. } | Self::OwnDeadLetterQueue(_) => return self.settings_code(),
             Self::QueueExists(_)
@@ -145,6 +166,10 @@ impl BrokerError {
             | Self::TooManyQueues { .. }
             | Self::Paused(_)
             | Self::TooLong { .. }
+            | Self::ConsumerNotFound { .. }
+            | Self::TokenExists(_)
+            | Self::TokenNotFound(_)
+            | Self::NotAName(_)
             | Self::RedriveNotFound(_)
             | Self::RedriveRunning { .. }
             | Self::RedriveOntoItself(_) => return None,
@@ -209,6 +234,15 @@ impl fmt::Display for BrokerError {
                 write!(f, "the queue would hold {actual} bytes; a queue holds at most {limit}")
             }
             Self::TooLong { what, limit, actual } => write!(f, "{what}: {actual}; at most {limit}"),
+            Self::ConsumerExists { queue, present, wanted } => write!(
+                f,
+                "the queue `{queue}` has a consumer already, {present}, and can have one: {wanted} is not added; \
+                 remove the other first"
+            ),
+            Self::ConsumerNotFound { queue } => write!(f, "the queue `{queue}` has no such consumer"),
+            Self::TokenExists(name) => write!(f, "there is a token `{name}` already"),
+            Self::TokenNotFound(name) => write!(f, "there is no token `{name}`"),
+            Self::NotAName(what) => write!(f, "{what} is empty, or holds what a line of text does not"),
             Self::RedriveNotFound(id) => write!(f, "there is no redrive {id}"),
             Self::RedriveRunning { source, id } => {
                 write!(f, "redrive {id} of `{source}` is running; wait for its end or cancel it")

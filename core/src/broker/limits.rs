@@ -45,3 +45,9 @@ pub const REDRIVE_TEXT_BYTES_MAX: usize = 1_000;
 pub const REDRIVE_RATE_MAX: u32 = 10_000;
 /// Redrives that have ended and are listed still.
 pub const REDRIVES_KEPT: usize = 100;
+/// Tokens of the API, at most.
+pub const TOKENS_MAX: usize = 1_000;
+/// Bytes of a token's or a script's name.
+pub const TOKEN_NAME_BYTES_MAX: usize = 200;
+/// Queues that a token may be limited to.
+pub const TOKEN_QUEUES_MAX: usize = 100;

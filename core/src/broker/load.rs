@@ -10,10 +10,11 @@ use super::types::QueueInfo;
 use super::{Broker, Moment, Queue, Tally, schema};
 use crate::store::{Row, StoreError, Value};
 
-const HEAD: &str = "SELECT lease_key, next_seq, next_queue, clock_ms, age_ms, version FROM jadpo_broker";
+const VERSION: &str = "SELECT version FROM jadpo_broker";
+const HEAD: &str = "SELECT lease_key, next_seq, next_queue, clock_ms, age_ms, account FROM jadpo_broker";
 const QUEUES: &str = "SELECT name, queue, id, created_at, modified_at, delivery_delay_s, retention_s, paused, \
-    batch_size, batch_wait_ms, max_retries, retry_delay_s, visibility_ms, dead_letter_queue, max_concurrency \
-    FROM jadpo_queues";
+    batch_size, batch_wait_ms, max_retries, retry_delay_s, visibility_ms, dead_letter_queue, max_concurrency, \
+    purged_at FROM jadpo_queues";
 const TALLIES: &str = "SELECT queue, count(*), sum(bytes), sum(leased), sum(leased = 0 AND due_at > 0) \
     FROM jadpo_queue_due GROUP BY queue";
 const GARBAGE: &str = "SELECT queue FROM jadpo_queue_garbage";
@@ -25,10 +26,11 @@ impl Broker {
     /// # Errors
     /// Any [`StoreError`]; `NotCurrent` if the store has not been brought up to date.
     pub fn load(sql: &mut dyn Sql, moment: Moment) -> Result<Self, StoreError> {
-        let head = sql.run(HEAD, &[])?.rows.into_iter().next().ok_or_else(|| broken("its head is gone"))?;
-        if integer(&head, 5)? < schema::VERSION {
+        let version = sql.run(VERSION, &[])?.rows.first().map(|row| integer(row, 0)).transpose()?;
+        if version.ok_or_else(|| broken("its head is gone"))? < schema::VERSION {
             return Err(StoreError::NotCurrent("its queues are of an earlier version".to_owned()));
         }
+        let head = sql.run(HEAD, &[])?.rows.into_iter().next().ok_or_else(|| broken("its head is gone"))?;
         let key = match head.0.first() {
             Some(Value::Blob(key)) => LeaseKey::new(key),
             _ => None,
@@ -37,6 +39,9 @@ impl Broker {
         let next_seq = integer(&head, 1)?;
         let mut broker = Self {
             queues: BTreeMap::new(),
+            names: BTreeMap::new(),
+            account: text(&head, 5)?,
+            tokens: Self::read_tokens(sql)?,
             garbage: BTreeSet::new(),
             key,
             clock: Clock::start(moment, integer(&head, 3)?, integer(&head, 4)?),
@@ -76,8 +81,12 @@ impl Broker {
             let number = integer(&row, 1)?;
             let tally = tallies.remove(&number).unwrap_or_default();
             let info = info(&row)?;
-            self.queues.insert(info.name.clone(), Queue::new(info, number, tally));
+            self.names.insert(info.id.clone(), info.name.clone());
+            let purged_at_ms = row.integer(15);
+            let queue = Queue { purged_at_ms, ..Queue::new(info, number, tally) };
+            self.queues.insert(queue.info.name.clone(), queue);
         }
+        self.read_consumers(sql)?;
         for row in sql.run(GARBAGE, &[])?.rows {
             self.garbage.insert(integer(&row, 0)?);
         }

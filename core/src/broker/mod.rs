@@ -13,6 +13,7 @@
 //! After any failure of the store that memory may be wrong, so the host makes it anew ([`Broker::reload`]).
 
 mod clock;
+mod consumers;
 mod error;
 mod immediate;
 mod lease;
@@ -32,6 +33,7 @@ mod settle;
 mod sql;
 mod sweep;
 mod take;
+mod tokens;
 mod triggers;
 mod types;
 mod webhooks;
@@ -42,6 +44,7 @@ use crate::store::StoreError;
 
 use clock::Clock;
 pub use clock::Moment;
+pub use consumers::{Consumer, ConsumerKind};
 pub use error::BrokerError;
 pub use lease::{Lease, LeaseKey, MessageRef};
 pub use look::{Peek, Peeked, State};
@@ -49,6 +52,7 @@ pub use redrive::{Redrive, RedriveFilter, RedriveLook, RedrivePreview, RedriveSt
 pub use remove::Removed;
 pub use settings::{ConsumerSettings, Settings};
 pub use sql::{Arg, Sql};
+pub use tokens::{ApiToken, NewApiToken};
 pub use triggers::{Run, RunOutcome, TriggerState, queue_trigger, schedule_trigger};
 pub use types::{
     Backlog, Batch, Content, Dead, Gone, How, Message, MessageId, Metrics, NewBatch, NewMessage, Once, QueueInfo,
@@ -59,6 +63,11 @@ pub use types::{
 #[derive(Debug)]
 pub struct Broker {
     queues: BTreeMap<String, Queue>,
+    /// Their names, by their ids.
+    names: BTreeMap<String, String>,
+    account: String,
+    /// Tokens of the API, by their ids.
+    tokens: BTreeMap<String, tokens::Known>,
     /// Contents to be cleared away.
     garbage: BTreeSet<i64>,
     key: LeaseKey,
@@ -77,6 +86,9 @@ pub struct Broker {
 #[derive(Debug)]
 struct Queue {
     info: QueueInfo,
+    consumer: Option<Consumer>,
+    /// When it was last purged, in milliseconds since 1970.
+    purged_at_ms: Option<i64>,
     /// The number of its present contents.
     number: i64,
     tally: Tally,
@@ -118,6 +130,18 @@ impl Broker {
         self.key.clone()
     }
 
+    /// The account that the store's queues belong to, for clients of the API: 32 lowercase hex digits.
+    #[must_use]
+    pub fn account(&self) -> &str {
+        &self.account
+    }
+
+    /// The name of the queue of this id.
+    #[must_use]
+    pub fn name_of(&self, id: &str) -> Option<&str> {
+        self.names.get(id).map(String::as_str)
+    }
+
     fn queue(&self, name: &str) -> Result<&Queue, BrokerError> {
         self.queues.get(name).ok_or_else(|| BrokerError::QueueNotFound(name.to_owned()))
     }
@@ -143,7 +167,8 @@ impl Queue {
     fn new(info: QueueInfo, number: i64, tally: Tally) -> Self {
         // Unknown, if there is anything.
         let next_due_ms = if tally.timed() == 0 { i64::MAX } else { 0 };
-        Self { info, number, tally, expires_at_age_ms: 0, next_due_ms, ready_since_ms: None }
+        let (consumer, purged_at_ms) = (None, None);
+        Self { info, consumer, purged_at_ms, number, tally, expires_at_age_ms: 0, next_due_ms, ready_since_ms: None }
     }
 
     /// Something in it waits for a time now.

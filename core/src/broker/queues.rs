@@ -15,7 +15,7 @@ const UPDATE: &str = "UPDATE jadpo_queues SET modified_at = ?2, delivery_delay_s
     batch_size = ?6, batch_wait_ms = ?7, max_retries = ?8, retry_delay_s = ?9, visibility_ms = ?10, \
     dead_letter_queue = ?11, max_concurrency = ?12 WHERE name = ?1";
 const NUMBER: &str = "UPDATE jadpo_broker SET next_queue = ?1";
-const RENUMBER: &str = "UPDATE jadpo_queues SET queue = ?2 WHERE name = ?1";
+const RENUMBER: &str = "UPDATE jadpo_queues SET queue = ?2, purged_at = ?3 WHERE name = ?1";
 const DELETE: &str = "DELETE FROM jadpo_queues WHERE name = ?1";
 const DISCARD: &str = "INSERT INTO jadpo_queue_garbage (queue) VALUES (?1)";
 
@@ -72,6 +72,7 @@ impl Broker {
         sql.run(INSERT, &values)?;
         let (created_at_ms, modified_at_ms) = (moment.wall_ms, moment.wall_ms);
         let info = QueueInfo { name: name.to_owned(), id, created_at_ms, modified_at_ms, settings };
+        self.names.insert(info.id.clone(), info.name.clone());
         self.queues.insert(name.to_owned(), Queue::new(info.clone(), number, Tally::default()));
         Ok(info)
     }
@@ -131,15 +132,16 @@ impl Broker {
     ///
     /// # Errors
     /// [`BrokerError::QueueNotFound`] or [`BrokerError::Store`].
-    pub fn purge(&mut self, sql: &mut dyn Sql, name: &str) -> Result<Backlog, BrokerError> {
+    pub fn purge(&mut self, sql: &mut dyn Sql, moment: Moment, name: &str) -> Result<Backlog, BrokerError> {
         let old = self.queue(name)?.number;
         let number = self.number(sql)?;
-        sql.run(RENUMBER, &[name.into(), number.into()])?;
+        sql.run(RENUMBER, &[name.into(), number.into(), moment.wall_ms.into()])?;
         sql.run(DISCARD, &[old.into()])?;
         self.garbage.insert(old);
         let held = self.queue_mut(name)?;
         let Tally { messages, bytes, .. } = held.tally;
-        *held = Queue::new(held.info.clone(), number, Tally::default());
+        let fresh = Queue::new(held.info.clone(), number, Tally::default());
+        *held = Queue { consumer: held.consumer.take(), purged_at_ms: Some(moment.wall_ms), ..fresh };
         Ok(Backlog { messages, bytes })
     }
 
@@ -150,10 +152,13 @@ impl Broker {
     /// [`BrokerError::QueueNotFound`] or [`BrokerError::Store`].
     pub fn delete(&mut self, sql: &mut dyn Sql, name: &str) -> Result<Backlog, BrokerError> {
         let Queue { number, tally, .. } = *self.queue(name)?;
+        self.forget_consumer(sql, name)?;
         sql.run(DELETE, &[name.into()])?;
         sql.run(DISCARD, &[number.into()])?;
         self.garbage.insert(number);
-        self.queues.remove(name);
+        if let Some(queue) = self.queues.remove(name) {
+            self.names.remove(&queue.info.id);
+        }
         Ok(Backlog { messages: tally.messages, bytes: tally.bytes })
     }
 
@@ -168,6 +173,14 @@ impl Broker {
     /// [`BrokerError::QueueNotFound`].
     pub fn info(&self, name: &str) -> Result<&QueueInfo, BrokerError> {
         Ok(&self.queue(name)?.info)
+    }
+
+    /// When a queue was last purged, in milliseconds since 1970, if ever.
+    ///
+    /// # Errors
+    /// [`BrokerError::QueueNotFound`].
+    pub fn purged_at_ms(&self, name: &str) -> Result<Option<i64>, BrokerError> {
+        Ok(self.queue(name)?.purged_at_ms)
     }
 
     /// A number for a queue's contents that none had before.

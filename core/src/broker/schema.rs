@@ -7,7 +7,8 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 1, file_name: "0001_broker.sql", sql: include_str!("migrations/0001_broker.sql") },
     Migration { version: 2, file_name: "0002_operations.sql", sql: include_str!("migrations/0002_operations.sql") },
     Migration { version: 3, file_name: "0003_serving.sql", sql: include_str!("migrations/0003_serving.sql") },
+    Migration { version: 4, file_name: "0004_api.sql", sql: include_str!("migrations/0004_api.sql") },
 ];
 
 /// The version that this build needs; one that is later has only more.
-pub(super) const VERSION: i64 = 3;
+pub(super) const VERSION: i64 = 4;

@@ -82,7 +82,7 @@ impl Broker {
     /// As [`purge`](jadpo_core::broker::Broker::purge).
     pub async fn purge(&self, name: &str) -> Result<Backlog, BrokerError> {
         let name = name.to_owned();
-        self.store.broker(move |broker, sql, _| broker.purge(sql, &name)).await
+        self.store.broker(move |broker, sql, moment| broker.purge(sql, moment, &name)).await
     }
 
     /// Deletes a queue, and answers how much it held.

@@ -26,7 +26,7 @@ const OPERATIONS: [(&str, usize, Operation); 20] = [
         f.pass_s(40);
         f.run(|broker, sql, at| broker.sweep(sql, at)).map(drop)
     }),
-    ("purge", 3, |f| f.run(|broker, sql, _| broker.purge(sql, "jobs")).map(drop)),
+    ("purge", 3, |f| f.run(|broker, sql, moment| broker.purge(sql, moment, "jobs")).map(drop)),
     ("delete", 2, |f| f.run(|broker, sql, _| broker.delete(sql, "jobs")).map(drop)),
     ("create", 2, |f| f.run(|broker, sql, at| broker.create(sql, at, "new", one_delivery(None))).map(drop)),
     ("pause", 1, |f| f.run(|broker, sql, at| broker.pause(sql, at, "jobs", true)).map(drop)),

@@ -114,7 +114,7 @@ fn a_place_of_another_queue_or_of_contents_that_are_gone_removes_nothing() {
     let other = queue.page("other", 1, None)[0].reference;
     let old = queue.page("jobs", 1, None)[0].reference;
     assert_eq!(queue.remove("jobs", &[other]).unknown, [other]);
-    queue.run(|broker, sql, _| broker.purge(sql, "jobs")).unwrap();
+    queue.run(|broker, sql, moment| broker.purge(sql, moment, "jobs")).unwrap();
     queue.send("jobs", "new");
     assert_eq!(queue.remove("jobs", &[old]).unknown, [old]);
     assert_eq!((queue.bodies("jobs"), queue.bodies("other")), (vec!["new".to_owned()], vec!["o".to_owned()]));

@@ -28,7 +28,7 @@ fn a_purge_empties_a_queue_at_once_and_gives_the_space_back_in_slices() {
         queue.send_batch("jobs", &batch(&["m"; 100])).unwrap();
     }
     let held = queue.take("jobs");
-    let purged = queue.run(|broker, sql, _| broker.purge(sql, "jobs")).unwrap();
+    let purged = queue.run(|broker, sql, moment| broker.purge(sql, moment, "jobs")).unwrap();
     assert_eq!(purged, Backlog { messages: 1_200, bytes: 1_200 });
     queue.send("jobs", "new");
     queue.restart();

@@ -360,7 +360,7 @@ fn a_source_that_is_emptied_or_deleted_ends_its_redrive() {
         if deleted {
             queue.run(|broker, sql, _| broker.delete(sql, "jobs-dead")).unwrap();
         } else {
-            queue.run(|broker, sql, _| broker.purge(sql, "jobs-dead")).unwrap();
+            queue.run(|broker, sql, moment| broker.purge(sql, moment, "jobs-dead")).unwrap();
             die(&mut queue, "jobs", &["later"], "no card");
         }
         let task = queue.step(task.id, 100);

@@ -8,8 +8,15 @@ use crate::store::StoreError;
 #[must_use]
 pub fn status(error: &BrokerError) -> u16 {
     match error {
-        BrokerError::QueueNotFound(_) | BrokerError::RedriveNotFound(_) => 404,
-        BrokerError::QueueExists(_) | BrokerError::Paused(_) | BrokerError::RedriveRunning { .. } => 409,
+        BrokerError::QueueNotFound(_)
+        | BrokerError::RedriveNotFound(_)
+        | BrokerError::ConsumerNotFound { .. }
+        | BrokerError::TokenNotFound(_) => 404,
+        BrokerError::QueueExists(_)
+        | BrokerError::Paused(_)
+        | BrokerError::RedriveRunning { .. }
+        | BrokerError::ConsumerExists { .. }
+        | BrokerError::TokenExists(_) => 409,
         BrokerError::MessageTooBig { .. } | BrokerError::BatchTooBig { .. } | BrokerError::MetaTooBig { .. } => 413,
         BrokerError::Overloaded(_) => 429,
         BrokerError::Store(_) => 503,
@@ -39,6 +46,11 @@ pub fn problem(error: &BrokerError) -> ProblemDetail {
         BrokerError::Paused(_) => ("queue_paused", None, None),
         BrokerError::Overloaded(_) => ("overloaded", None, None),
         BrokerError::TooLong { limit, actual, .. } => sized("too_long", *limit, *actual),
+        BrokerError::ConsumerExists { .. } => ("consumer_exists", None, None),
+        BrokerError::ConsumerNotFound { .. } => ("consumer_not_found", None, None),
+        BrokerError::TokenExists(_) => ("token_exists", None, None),
+        BrokerError::TokenNotFound(_) => ("token_not_found", None, None),
+        BrokerError::NotAName(_) => ("name_invalid", None, None),
         BrokerError::RedriveNotFound(_) => ("redrive_not_found", None, None),
         BrokerError::RedriveRunning { .. } => ("redrive_running", None, None),
         BrokerError::RedriveOntoItself(_) => ("redrive_onto_itself", None, None),
