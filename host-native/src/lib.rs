@@ -1,6 +1,7 @@
 //! The native half of jadpo: what the `jadpo` binary does, as a library.
 
 pub mod admin;
+pub mod api;
 pub mod broker;
 pub mod build;
 pub mod cli;

@@ -145,7 +145,7 @@ impl Refusal {
     pub fn answer(&self) -> Response {
         let envelope: Envelope<Value> = Envelope {
             success: false,
-            errors: vec![self.error.clone()],
+            errors: vec![(*self.error).clone()],
             messages: Vec::new(),
             result: None,
             result_info: None,

@@ -12,10 +12,10 @@ use crate::inbound::rfc3339;
 
 /// Refuses to pull from a queue that is not for that.
 pub(super) fn is_pulled(name: &str, place: &Place<'_>) -> Result<(), Stop> {
-    let why = match (place.broker.consumer(name)?, place.rules.handled.get(name)) {
+    let why = match (place.broker.consumer(name)?, place.rules.handled_by(name)) {
         (Some(Consumer { kind: ConsumerKind::HttpPull, .. }), _) => return Ok(()),
         (Some(other), _) => format!("its consumer is {}", other.kind.in_words()),
-        (None, Some(handled)) => format!("its messages go to {handled} of the app that runs here"),
+        (None, Some(handled)) => format!("its messages go to {handled}"),
         (None, None) => format!(
             "it has no consumer; add one with `jadpo queues pull {name}` or `wrangler queues consumer http add {name}`"
         ),
@@ -38,8 +38,8 @@ pub(super) fn show(id: &str, name: &str, place: &Place<'_>) -> Result<Done, Stop
 }
 
 pub(super) fn add(body: &ConsumerBody, id: Option<&str>, name: &str, place: &mut Place<'_>) -> Result<Done, Stop> {
-    if let Some(handled) = place.rules.handled.get(name) {
-        let (queue, present) = (name.to_owned(), format!("{handled} of the app that runs here"));
+    if let Some(present) = place.rules.handled_by(name) {
+        let queue = name.to_owned();
         return Err(BrokerError::ConsumerExists { queue, present, wanted: body.kind.in_words() }.into());
     }
     let settings = body.over(&place.broker.info(name)?.settings.consumer);
@@ -80,7 +80,7 @@ pub(super) fn remove(id: &str, name: &str, place: &mut Place<'_>) -> Result<Done
             place.broker.remove_consumer(place.sql, place.moment, name)?;
             Ok(Done::Nothing)
         }
-        None if place.rules.handled.contains_key(name) && place.broker.info(name)?.id == id => {
+        None if place.rules.handled_by(name).is_some() && place.broker.info(name)?.id == id => {
             let message = format!("the app that runs here says what consumes the queue `{name}`; change it there");
             Err(Refusal::new(409, code::NONE, message).into())
         }
@@ -101,11 +101,11 @@ fn of_record(name: &str, place: &Place<'_>) -> Result<Done, Stop> {
 /// A queue's consumers, as they are answered.
 pub(super) fn all(name: &str, place: &Place<'_>) -> Result<Vec<Value>, BrokerError> {
     let info = place.broker.info(name)?;
-    Ok(match (place.broker.consumer(name)?, place.rules.handled.get(name)) {
+    Ok(match (place.broker.consumer(name)?, place.rules.script_of(name)) {
         (Some(consumer), _) => vec![as_json(info, consumer)],
-        (None, Some(handled)) => {
+        (None, Some(script)) => {
             // To a client this is a Worker; its id is the queue's, since it has no record of its own.
-            let kind = ConsumerKind::Worker { script: handled.clone(), environment: None };
+            let kind = ConsumerKind::Worker { script, environment: None };
             vec![as_json(info, &Consumer { id: info.id.clone(), kind, created_at_ms: info.created_at_ms })]
         }
         (None, None) => Vec::new(),

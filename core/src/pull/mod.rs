@@ -54,6 +54,8 @@ mod refusal;
 #[cfg(feature = "broker")]
 mod route;
 #[cfg(feature = "broker")]
+mod rules;
+#[cfg(feature = "broker")]
 mod run;
 #[cfg(feature = "broker")]
 mod settings;
@@ -70,4 +72,4 @@ pub use refusal::Refusal;
 #[cfg(feature = "broker")]
 pub use route::{BODY_BYTES_MAX, Call, PREFIX};
 #[cfg(feature = "broker")]
-pub use run::Rules;
+pub use rules::{Rules, in_words};

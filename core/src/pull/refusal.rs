@@ -10,8 +10,8 @@ use crate::store::StoreError;
 pub struct Refusal {
     /// The HTTP status.
     pub status: u16,
-    /// Why.
-    pub error: ApiError,
+    /// Why. Boxed: it is big, and nearly every result may be one.
+    pub error: Box<ApiError>,
     /// The methods that there are, where the one that was used is not among them.
     pub allow: Option<&'static str>,
 }
@@ -41,7 +41,8 @@ pub(super) mod code {
 
 impl Refusal {
     pub(super) fn new(status: u16, code: i64, message: impl Into<String>) -> Self {
-        Self { status, error: ApiError { code, message: message.into(), ..ApiError::default() }, allow: None }
+        let error = ApiError { code, message: message.into(), ..ApiError::default() };
+        Self { status, error: Box::new(error), allow: None }
     }
 
     /// It is about this part of the request.

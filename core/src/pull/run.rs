@@ -2,22 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::access::{Door, Grant};
+use super::access::Grant;
 use super::answer::Done;
 use super::messages::Pull;
 use super::refusal::{Refusal, code};
 use super::route::{Call, OfQueue, Wish};
+use super::rules::Rules;
 use super::{consumers, queues};
 use crate::broker::{Broker, BrokerError, Content, MessageRef, Moment, Peek, Settle, Sql, State, Take, Warning};
-
-/// What a server knows beside the store.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rules {
-    /// Whom it lets in.
-    pub door: Door,
-    /// Queues whose messages the app itself handles, and by what, in words.
-    pub handled: BTreeMap<String, String>,
-}
 
 /// Where a request is carried out.
 pub(super) struct Place<'a> {

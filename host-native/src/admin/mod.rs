@@ -5,6 +5,7 @@ mod messages;
 mod queues;
 mod redrives;
 mod route;
+mod tokens;
 mod triggers;
 
 use jadpo_core::admin::{self, ProblemDetail, Request, Response};

@@ -6,9 +6,9 @@ use jadpo_core::admin::Response;
 use jadpo_core::admin::queues::{
     Consumer, Emptied, NewQueue, QUEUES_LIMIT_MAX, Queue, QueueSettings, Queues, consumers,
 };
-use jadpo_core::broker::{BrokerError, Metrics, QueueInfo};
+use jadpo_core::broker::{BrokerError, ConsumerKind, Metrics, QueueInfo};
 
-use super::{Call, Refusal, done, invalid, nearest};
+use super::{Call, Refusal, done, invalid, nearest, tokens};
 
 /// A page of queues with their figures.
 pub(super) async fn list(call: &Call<'_>) -> Result<Response, Refusal> {
@@ -37,7 +37,13 @@ pub(super) async fn show(call: &Call<'_>, name: &str) -> Result<Response, Refusa
 /// Makes a queue.
 pub(super) async fn create(call: &Call<'_>) -> Result<Response, Refusal> {
     let new: NewQueue = call.body("a queue to be made, as {\"name\": \"jobs\"}")?;
+    if new.http_pull {
+        tokens::not_handled(call, &new.name)?;
+    }
     call.broker.create(&new.name, new.settings()).await?;
+    if new.http_pull {
+        call.broker.let_pull(&new.name).await?;
+    }
     Ok(Response::json(201, &one(call, &new.name).await?))
 }
 
@@ -102,7 +108,15 @@ impl Known {
                 dead_letters_of.entry(dead.clone()).or_default().push(name.clone());
             }
         }
-        let consumers = consumers(&call.app.program, &call.broker.triggers().await?);
+        let mut consumers = consumers(&call.app.program, &call.broker.triggers().await?);
+        for (name, consumer) in call.broker.consumers().await? {
+            let worker = match consumer.kind {
+                ConsumerKind::HttpPull => None,
+                ConsumerKind::Worker { script, .. } => Some(script),
+            };
+            let http_pull = worker.is_none();
+            consumers.insert(name, Consumer { functions: Vec::new(), event: None, http_pull, worker, enabled: true });
+        }
         Ok(Self { queues, dead_letters_of, consumers })
     }
 

@@ -3,12 +3,12 @@
 use jadpo_core::admin::{PREFIX, ProblemDetail, Response};
 use percent_encoding::percent_decode_str;
 
-use super::{Call, Refusal, messages, not_found, queues, redrives, triggers};
+use super::{Call, Refusal, messages, not_found, queues, redrives, tokens, triggers};
 
 /// Whether the path, without the endpoint's prefix, belongs to what is answered here and not by the core.
 pub(super) fn is_here(path: &str) -> bool {
     let first = path.split('/').next().unwrap_or_default();
-    matches!(first, "queues" | "triggers" | "webhooks" | "redrives")
+    matches!(first, "queues" | "tokens" | "triggers" | "webhooks" | "redrives")
 }
 
 /// Carries out a request that gave the token.
@@ -29,6 +29,11 @@ pub(super) async fn run(call: &Call<'_>, path: &str) -> Result<Response, Refusal
         (["queues", name, "messages"], "GET") => messages::peek(call, name).await,
         (["queues", name, "messages", "remove"], "POST") => messages::remove(call, name).await,
         (["queues", name, "dead-letters"], "GET") => messages::dead_letters(call, name).await,
+        (["queues", name, "pull"], "POST") => tokens::let_pull(call, name).await,
+        (["queues", name, "pull"], "DELETE") => tokens::pull_no_more(call, name).await,
+        (["tokens"], "GET") => tokens::list(call).await,
+        (["tokens"], "POST") => tokens::create(call).await,
+        (["tokens", name], "DELETE") => tokens::revoke(call, name).await,
         (["triggers"], "GET") => triggers::list(call).await,
         (["triggers", name, "enable"], "POST") => triggers::enable(call, name, true).await,
         (["triggers", name, "disable"], "POST") => triggers::enable(call, name, false).await,
@@ -45,8 +50,10 @@ pub(super) async fn run(call: &Call<'_>, path: &str) -> Result<Response, Refusal
 /// The refusal of a path that is not there, or of a method that the path does not take.
 fn refuse(call: &Call<'_>, parts: &[&str]) -> Refusal {
     let takes = match parts {
-        ["queues"] | ["redrives"] => "GET or POST",
+        ["queues"] | ["redrives"] | ["tokens"] => "GET or POST",
         ["queues", _] => "GET or DELETE",
+        ["queues", _, "pull"] => "POST or DELETE",
+        ["tokens", _] => "DELETE",
         ["queues", _, "messages"] => "GET, POST or DELETE",
         ["queues", _, "dead-letters"] | ["triggers" | "webhooks"] | ["redrives", _] => "GET",
         ["queues", _, "pause" | "resume"]

@@ -1,5 +1,6 @@
 //! The queues of a store, for whoever serves them: the core's broker, run by the store's one writer.
 
+mod api;
 mod immediate;
 mod keep;
 mod producers;
@@ -17,6 +18,7 @@ use jadpo_core::broker::{
 use tokio::sync::watch;
 
 use crate::store::Store;
+pub use api::ApiPlace;
 use producers::Producers;
 
 /// Queues whose figures are read in one turn of the writer.

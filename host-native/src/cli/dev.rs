@@ -12,6 +12,8 @@ use jadpo_core::trigger::Triggers;
 use super::load;
 use super::output::{self, Exit};
 use super::running::{self, Plan};
+use crate::api::PREFIX;
+use crate::broker::ApiPlace;
 use crate::functions::Linked;
 use crate::log;
 use crate::server::{Access, Handler, Options, Pace, Report};
@@ -41,6 +43,9 @@ pub(crate) struct Args {
     /// Make a queue when something is sent to one that is not declared
     #[arg(long)]
     create_queues: bool,
+    /// Let every queue be pulled over HTTP that nothing here handles
+    #[arg(long)]
+    http_pull: bool,
     /// Write the log as JSON lines, and nothing else
     #[arg(long)]
     json: bool,
@@ -98,6 +103,7 @@ fn start(
         tick_every: Some(DELIVERIES_EVERY),
         grace: GRACE,
         creates_queues: args.create_queues,
+        lets_pull: args.http_pull,
         tells_every_call: true,
     };
     let app = program.app.clone();
@@ -109,10 +115,12 @@ fn start(
         durability: Durability::Full,
         listen: Some(args.listen),
         linked,
+        lets_pull: args.http_pull,
     };
     running::run(plan, options, |host, report, at| {
         if args.json {
             running::log_concerns(host, report);
+            running::log_api(host, report, at, true);
         } else {
             let when = if is_immediate {
                 "a POST runs the functions and answers every attempt".to_owned()
@@ -135,6 +143,8 @@ fn announce(app: &str, store: &Path, report: &Report, at: SocketAddr, when: &str
                 format!("to {}; {} attempts, {window} s apart", functions.join(", "), queue.attempts)
             }
             Handler::Event(event) => format!("becomes {event}"),
+            Handler::Pulled => "pulled over HTTP".to_owned(),
+            Handler::Worker(script) => format!("to the Worker {script}, which does not run here"),
             Handler::Nobody => "kept; nothing handles it".to_owned(),
         };
         output::line(&format!("  queue    {BOLD}http://{at}/_queues/{}{RESET}  {who}", queue.name));
@@ -142,6 +152,7 @@ fn announce(app: &str, store: &Path, report: &Report, at: SocketAddr, when: &str
     for (webhook, queue) in &report.webhooks {
         output::line(&format!("  webhook  {BOLD}http://{at}/_webhooks/{webhook}{RESET}  to queue {queue}"));
     }
+    announce_api(report, at);
     output::line(&format!("  health   http://{at}/healthz"));
     output::line(&format!("  {when}; Ctrl-C ends it"));
     if !at.ip().is_loopback() {
@@ -151,6 +162,22 @@ fn announce(app: &str, store: &Path, report: &Report, at: SocketAddr, when: &str
     }
     for concern in &report.concerns {
         output::line(&format!("  {YELLOW}note{RESET}: {}", concern.in_words()));
+    }
+}
+
+/// The Queues API: where it is, and a request to try it with.
+fn announce_api(report: &Report, at: SocketAddr) {
+    let ApiPlace { account, dev_token } = &report.api;
+    output::line(&format!("  api      {BOLD}http://{at}{PREFIX}{RESET}  account {account}, token {dev_token}"));
+    match report.pulled.first() {
+        Some((queue, id)) => {
+            output::line(&format!("           try it with the queue {queue}:"));
+            output::line(&format!(
+                "           curl http://{at}{PREFIX}/accounts/{account}/queues/{id}/messages/pull \\\n             \
+                 -H 'Authorization: Bearer {dev_token}' --json '{{\"batch_size\": 2}}'"
+            ));
+        }
+        None => output::line("           `jadpo queues pull NAME` lets a queue be pulled there"),
     }
 }
 

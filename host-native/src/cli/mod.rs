@@ -12,6 +12,7 @@ mod queues;
 mod running;
 mod serve;
 mod spans;
+mod tokens;
 mod triggers;
 mod webhooks;
 mod words;
@@ -48,6 +49,8 @@ enum Command {
     Triggers(triggers::Args),
     /// The addresses that outside systems post to: list, rotate
     Webhooks(webhooks::Args),
+    /// What clients of the Queues API show: create, list, revoke
+    Tokens(tokens::Args),
     /// List, show and retry what is parked or has failed
     Deliveries(deliveries::Args),
 }
@@ -63,6 +66,7 @@ pub fn main(linked: Linked) -> ExitCode {
         Command::Queues(args) => queues::run(&args),
         Command::Triggers(args) => triggers::run(&args),
         Command::Webhooks(args) => webhooks::run(&args),
+        Command::Tokens(args) => tokens::run(&args),
         Command::Deliveries(args) => deliveries::run(&args),
     };
     exit.into()

@@ -14,11 +14,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::output::{self, Exit};
+use crate::api::PREFIX;
 use crate::broker::Broker;
 use crate::functions::{Functions, Linked};
 use crate::host::{NativeHost, now_ms};
 use crate::http::Client;
-use crate::server::{Access, Ended, Options, Report, Server, declare, report};
+use crate::server::{Access, Ended, Options, Report, Server, declare, let_pull, report};
 use crate::store::{Durability, OpenError, OpenStore, StoreLock};
 
 /// What keeps a server from starting: what happened, what to do, and the exit code.
@@ -57,6 +58,8 @@ pub(super) struct Plan<'a> {
     /// Where HTTP is answered, if it is.
     pub(super) listen: Option<SocketAddr>,
     pub(super) linked: &'a Linked,
+    /// Whether every queue that nothing else handles can be pulled over HTTP.
+    pub(super) lets_pull: bool,
 }
 
 /// The folder that a file is in.
@@ -92,7 +95,7 @@ async fn serve(
     options: impl FnOnce(Option<SocketAddr>) -> Options,
     announce: impl FnOnce(&NativeHost, &Report, Option<SocketAddr>),
 ) -> Result<(), Stop> {
-    let Plan { program, triggers, folder, listen, linked, .. } = plan;
+    let Plan { program, triggers, folder, listen, linked, lets_pull, .. } = plan;
     let signals = Signals::new().map_err(|error| Stop::failed(format!("cannot listen for signals: {error}"), None))?;
     let listener = match listen {
         Some(address) => Some(bind(address).await?),
@@ -106,6 +109,9 @@ async fn serve(
         let help = "change the app file, or the store's queues with `jadpo queues`".to_owned();
         Stop::failed(format!("the declared queues cannot be made: {error}"), Some(help))
     })?;
+    if lets_pull {
+        let_pull(&broker, &triggers).await.map_err(unusable)?;
+    }
     let told = report(&program, &triggers, &broker, linked, |name| host.env(name)).await.map_err(unusable)?;
     announce(&host, &told, at);
     let functions = Functions::new(Client::new(), linked.clone(), folder, broker.clone());
@@ -133,6 +139,17 @@ pub(super) fn log_concerns(host: &NativeHost, report: &Report) {
         let (event, fields) = concern.logged();
         host.log(LogEntry { level: Level::Warn, event, fields });
     }
+}
+
+/// Where the Queues API is, as a line of the log.
+pub(super) fn log_api(host: &NativeHost, report: &Report, at: Option<SocketAddr>, is_dev: bool) {
+    let Some(at) = at else { return };
+    let mut fields =
+        vec![("url", format!("http://{at}{PREFIX}").into()), ("account", report.api.account.as_str().into())];
+    if is_dev {
+        fields.push(("token", report.api.dev_token.as_str().into()));
+    }
+    host.log(LogEntry { level: Level::Info, event: "api.ready", fields });
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, Stop> {

@@ -78,6 +78,7 @@ fn start(args: &Args, file: &Path, program: Program, linked: &Linked) -> Result<
         tick_every: has(Trigger::Tick).then(|| Duration::from_secs(args.tick)),
         grace: Duration::from_secs(args.grace),
         creates_queues: false,
+        lets_pull: false,
         tells_every_call: false,
     };
     let plan = Plan {
@@ -91,9 +92,11 @@ fn start(args: &Args, file: &Path, program: Program, linked: &Linked) -> Result<
         },
         listen: has(Trigger::Http).then_some(args.listen),
         linked,
+        lets_pull: false,
     };
-    running::run(plan, options, |host, report, _| {
+    running::run(plan, options, |host, report, at| {
         running::log_concerns(host, report);
+        running::log_api(host, report, at, false);
         if enqueue_is_off {
             let fields = vec![("variable", ENQUEUE_TOKEN.into())];
             host.log(LogEntry { level: Level::Warn, event: "enqueue.off", fields });

@@ -2,6 +2,7 @@
 
 mod deliveries;
 mod queues;
+mod tokens;
 mod triggers;
 
 use std::fmt;

@@ -9,7 +9,7 @@ use jadpo_core::admin as rules;
 
 use super::reply::{self, Problem, Reply};
 use super::route::Route;
-use super::{Shared, body, health, queues, webhooks};
+use super::{Shared, api, body, health, queues, webhooks};
 use crate::admin;
 
 /// Answers one request.
@@ -26,6 +26,7 @@ pub(super) async fn answer(shared: Shared, request: Request<Incoming>) -> Result
         Route::Queue(name) => queues::one(&shared, head, body, name).await,
         Route::Batch(name) => queues::batch(&shared, head, body, name).await,
         Route::Webhook(name, token) => webhooks::receive(&shared, head, body, name, token).await,
+        Route::Api => Ok(api::answer(&shared, &head, body).await),
         Route::Operator => operator(&shared, &head, body).await,
         Route::Nothing => Err(Problem::nothing_here()),
     };

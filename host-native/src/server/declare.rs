@@ -1,9 +1,12 @@
 //! The queues that a program declares, made or brought up to what it says. Nothing is ever deleted here.
 
+use std::collections::BTreeMap;
+
 use futures_util::future::try_join_all;
-use jadpo_core::broker::{BrokerError, Settings};
+use jadpo_core::broker::{BrokerError, Consumer, Settings};
 use jadpo_core::program::{CONCURRENCY, Connection};
-use jadpo_core::trigger::{Declared, Triggers};
+use jadpo_core::pull;
+use jadpo_core::trigger::{Consumer as Handler, Declared, Triggers};
 
 use super::Shared;
 use crate::broker::Broker;
@@ -20,18 +23,37 @@ const VISIBILITY_MS: u64 = 30_000;
 /// # Errors
 /// [`BrokerError`]; what was made before it stays.
 pub async fn declare(broker: &Broker, triggers: &Triggers) -> Result<(), BrokerError> {
+    let consumers = broker.consumers().await?;
     let all: Vec<&Declared> = triggers.declared().collect();
+    all.iter().try_for_each(|declared| one_consumer(declared, &consumers))?;
     // Side by side, so that many of them share a sync of the disk.
     for some in all.chunks(AT_ONCE) {
-        try_join_all(some.iter().map(|declared| one(broker, declared))).await?;
+        try_join_all(some.iter().map(|declared| one(broker, declared, consumers.contains_key(&declared.queue))))
+            .await?;
     }
     Ok(())
 }
 
-async fn one(broker: &Broker, declared: &Declared) -> Result<(), BrokerError> {
+/// Refuses a queue that the app handles and that somebody else consumes too.
+fn one_consumer(declared: &Declared, consumers: &BTreeMap<String, Consumer>) -> Result<(), BrokerError> {
+    match consumers.get(&declared.queue) {
+        Some(present) if declared.consumer != Handler::Nobody => Err(BrokerError::ConsumerExists {
+            queue: declared.queue.clone(),
+            present: present.kind.in_words(),
+            wanted: pull::in_words(&declared.consumer),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// What is set for a queue that has a consumer of its own is that consumer's, and is left as it is.
+async fn one(broker: &Broker, declared: &Declared, is_consumed: bool) -> Result<(), BrokerError> {
     let (dead, dead_settings) = declared.dead_letters();
     ensure(broker, &dead, dead_settings, |present| present.clone()).await?;
-    ensure(broker, &declared.queue, declared.settings.clone(), |present| declared.settings_over(present)).await
+    ensure(broker, &declared.queue, declared.settings.clone(), |present| {
+        if is_consumed { present.clone() } else { declared.settings_over(present) }
+    })
+    .await
 }
 
 async fn ensure(
@@ -57,6 +79,25 @@ async fn ensure(
     Ok(())
 }
 
+/// Lets every queue be pulled over HTTP that has no consumer, that the app does not handle and that holds nobody's dead
+/// letters.
+///
+/// # Errors
+/// [`BrokerError`]; what was done before it stays.
+pub async fn let_pull(broker: &Broker, triggers: &Triggers) -> Result<(), BrokerError> {
+    let consumers = broker.consumers().await?;
+    let infos = broker.list().await?;
+    for info in &infos {
+        let is_handled = triggers.get(&info.name).is_some_and(|declared| declared.consumer != Handler::Nobody);
+        let holds_letters =
+            infos.iter().any(|other| other.settings.consumer.dead_letter_queue.as_ref() == Some(&info.name));
+        if !is_handled && !holds_letters && !consumers.contains_key(&info.name) {
+            broker.let_pull(&info.name).await?;
+        }
+    }
+    Ok(())
+}
+
 /// Makes a queue that somebody sends to and nobody declared, as if it had been declared with nothing but its name.
 pub(super) async fn on_first_use(shared: &Shared, name: &str) -> Result<(), BrokerError> {
     let mut program = shared.app.program.clone();
@@ -70,7 +111,17 @@ pub(super) async fn on_first_use(shared: &Shared, name: &str) -> Result<(), Brok
     };
     program.connections.insert(name.to_owned(), connection);
     match Triggers::of(&program).get(name) {
-        Some(declared) => one(&shared.broker, declared).await,
+        Some(declared) => {
+            one(&shared.broker, declared, false).await?;
+            if !shared.options.lets_pull {
+                return Ok(());
+            }
+            match shared.broker.let_pull(name).await {
+                // Somebody else was first.
+                Ok(_) | Err(BrokerError::ConsumerExists { .. }) => Ok(()),
+                Err(error) => Err(error),
+            }
+        }
         None => Err(BrokerError::QueueNotFound(name.to_owned())),
     }
 }

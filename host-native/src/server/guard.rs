@@ -37,6 +37,17 @@ pub(super) enum Act {
 }
 
 impl Access {
+    /// In development, refuses what comes from elsewhere, or from a page in a browser.
+    ///
+    /// # Errors
+    /// 403.
+    pub(super) fn is_here(&self, head: &Parts) -> Result<(), Problem> {
+        match self {
+            Self::Machine { listen } => machine(head, *listen),
+            Self::Token { .. } => Ok(()),
+        }
+    }
+
     /// Lets a request in, or says why not.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 //! something is due.
 
 mod answer;
+mod api;
 mod body;
 mod declare;
 mod drain;
@@ -31,6 +32,7 @@ use std::time::Duration;
 
 use jadpo_core::broker::limits::PRODUCERS_MAX;
 use jadpo_core::host::{Host, Level, LogEntry};
+use jadpo_core::pull::{Door, Rules};
 use jadpo_core::schedule::Schedules;
 use jadpo_core::start::App;
 use jadpo_core::trigger::Triggers;
@@ -44,7 +46,7 @@ use crate::broker::Broker;
 use crate::functions::Functions;
 use crate::host::NativeHost;
 
-pub use declare::declare;
+pub use declare::{declare, let_pull};
 pub use drain::Pace;
 pub use guard::Access;
 pub use report::{Concern, DeclaredQueue, Handler, Report, report};
@@ -101,6 +103,8 @@ pub struct Options {
     pub grace: Duration,
     /// Whether a queue is made when something is sent to it that was not declared.
     pub creates_queues: bool,
+    /// Whether every queue that nothing else handles can be pulled over HTTP.
+    pub lets_pull: bool,
     /// Whether each call of a function is logged, and not only failed ones.
     pub tells_every_call: bool,
 }
@@ -113,6 +117,8 @@ struct State {
     broker: Broker,
     functions: Functions,
     triggers: Triggers,
+    /// What the API goes by.
+    api: Arc<Rules>,
     options: Options,
     recent: Recent,
     readiness: Readiness,
@@ -139,7 +145,12 @@ impl Server {
         let (stopping_sender, stopping) = watch::channel(false);
         let (closing, closed) = watch::channel(false);
         let at = listener.as_ref().and_then(|listener| listener.local_addr().ok());
+        let door = match options.access {
+            Access::Machine { .. } => Door::Dev,
+            Access::Token { .. } => Door::Serve,
+        };
         let shared = Arc::new(State {
+            api: Arc::new(Rules::new(door, &triggers)),
             host,
             app,
             broker,

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use jadpo_core::broker::{BrokerError, QueueInfo};
+use jadpo_core::broker::{BrokerError, ConsumerKind, QueueInfo};
 use jadpo_core::program::{Connection, Program, Setting, Target, Verify};
 use jadpo_core::trigger::{Consumer, Declared, Triggers};
 
-use crate::broker::Broker;
+use crate::broker::{ApiPlace, Broker};
 use crate::functions::Linked;
 
 /// What there is to tell.
@@ -16,6 +16,10 @@ pub struct Report {
     pub queues: Vec<DeclaredQueue>,
     /// Webhooks, and the queues that they write to.
     pub webhooks: Vec<(String, String)>,
+    /// What a client of the API needs to know.
+    pub api: ApiPlace,
+    /// Queues that are pulled over HTTP, and their ids.
+    pub pulled: Vec<(String, String)>,
     /// What is amiss.
     pub concerns: Vec<Concern>,
 }
@@ -40,6 +44,10 @@ pub enum Handler {
     Functions(Vec<(String, String)>),
     /// They become this event.
     Event(String),
+    /// Whoever pulls them over HTTP.
+    Pulled,
+    /// A Worker of this name, which does not run here.
+    Worker(String),
     /// Nobody.
     Nobody,
 }
@@ -128,12 +136,27 @@ pub async fn report(
     linked: &Linked,
     env: impl Fn(&str) -> Option<String>,
 ) -> Result<Report, BrokerError> {
-    let queues = triggers.declared().map(|declared| declared_queue(program, declared)).collect();
-    let mut report = Report { queues, ..Report::default() };
+    let consumers = broker.consumers().await?;
+    let queues = triggers.declared().map(|declared| match consumers.get(&declared.queue) {
+        None => declared_queue(program, declared),
+        Some(consumer) => {
+            let handler = match &consumer.kind {
+                ConsumerKind::HttpPull => Handler::Pulled,
+                ConsumerKind::Worker { script, .. } => Handler::Worker(script.clone()),
+            };
+            DeclaredQueue { handler, ..declared_queue(program, declared) }
+        }
+    });
+    let mut report = Report { queues: queues.collect(), api: broker.api_place().await?, ..Report::default() };
     report.webhooks = program.webhooks.iter().map(|(name, webhook)| (name.clone(), webhook.queue.clone())).collect();
-    let is_handled =
-        |name: &str| report.queues.iter().any(|queue| queue.name == name && queue.handler != Handler::Nobody);
+    let is_handled = |name: &str| {
+        consumers.contains_key(name)
+            || report.queues.iter().any(|queue| queue.name == name && queue.handler != Handler::Nobody)
+    };
     let infos = broker.list().await?;
+    let is_pulled = |name: &str| consumers.get(name).is_some_and(|consumer| consumer.kind == ConsumerKind::HttpPull);
+    let pulled = infos.iter().filter(|info| is_pulled(&info.name));
+    report.pulled = pulled.map(|info| (info.name.clone(), info.id.clone())).collect();
     let mut concerns = Vec::new();
     for info in infos.iter().filter(|info| !is_handled(&info.name) && !takes_dead_letters(&infos, &info.name)) {
         let messages = broker.metrics(&info.name).await?.messages;

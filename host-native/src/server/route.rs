@@ -1,7 +1,7 @@
 //! What an address means. Names are taken as they are written: none that may be asked for needs an escape, so one that
 //! holds any is nobody's.
 
-use jadpo_core::admin;
+use jadpo_core::{admin, pull};
 
 /// What is at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub(super) enum Route<'a> {
     Batch(&'a str),
     /// A webhook, and the token that the address holds.
     Webhook(&'a str, Option<&'a str>),
+    /// The Cloudflare Queues REST API.
+    Api,
     /// The operator's endpoint.
     Operator,
     /// Nothing.
@@ -36,6 +38,9 @@ impl<'a> Route<'a> {
         }
         if path == "/readyz" {
             return Self::Ready;
+        }
+        if path == pull::PREFIX || path.strip_prefix(pull::PREFIX).is_some_and(|rest| rest.starts_with('/')) {
+            return Self::Api;
         }
         if path.starts_with(admin::PREFIX) {
             return Self::Operator;
@@ -88,11 +93,21 @@ mod tests {
             ("/_webhooks/stripe/", Route::Webhook("stripe", None)),
             ("/api/webhooks/stripe/token", Route::Webhook("stripe", Some("token"))),
             ("/.jadpo/status", Route::Operator),
+            ("/client/v4/accounts", Route::Api),
             ("/_queues/..%2f..", Route::Queue("..%2f..")),
         ] {
             assert_eq!(Route::of(path), route, "{path}");
         }
-        for path in ["/", "", "/_queuesjobs", "/_queues//batch", "/_queues/a/b", "/_queues/a/batch/b", "/_webhooks"] {
+        for path in [
+            "/",
+            "",
+            "/_queuesjobs",
+            "/_queues//batch",
+            "/_queues/a/b",
+            "/_queues/a/batch/b",
+            "/_webhooks",
+            "/client/v4x",
+        ] {
             assert_eq!(Route::of(path), Route::Nothing, "{path}");
         }
         for path in ["/_queues/../healthz", "/_webhooks/a/b/c", "/_webhooks/", "/healthz/", "//_queues/jobs"] {

@@ -80,7 +80,7 @@ pub fn consumers(program: &Program, states: &BTreeMap<String, TriggerState>) -> 
             Declared::Receiving => (Vec::new(), event_of(program, &declared.queue)),
             Declared::Nobody => return None,
         };
-        Some((declared.queue.clone(), Consumer { functions, event, enabled }))
+        Some((declared.queue.clone(), Consumer { functions, event, http_pull: false, worker: None, enabled }))
     });
     consumers.collect()
 }

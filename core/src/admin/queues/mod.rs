@@ -14,6 +14,10 @@
 //! | `DELETE queues/NAME/messages` | [`Emptied`] |
 //! | `POST queues/NAME/messages/remove` with [`Remove`] | [`Removed`] |
 //! | `GET queues/NAME/dead-letters?limit=&after=&full=true` | [`Messages`] of its dead-letter queue |
+//! | `POST queues/NAME/pull`, `DELETE queues/NAME/pull` | [`Queue`] |
+//! | `GET tokens` | [`Tokens`] |
+//! | `POST tokens` with [`NewToken`] | 201 [`MadeToken`] |
+//! | `DELETE tokens/NAME` | [`Token`] |
 //! | `GET triggers` | [`Triggers`] |
 //! | `POST triggers/NAME/enable`, `…/disable` | [`Trigger`] |
 //! | `GET webhooks` | [`Webhooks`] |
@@ -29,6 +33,7 @@ mod problem;
 mod queue;
 mod redrive;
 mod serving;
+mod token;
 mod trigger;
 
 pub use listed::{consumers, triggers, webhooks};
@@ -37,6 +42,7 @@ pub use problem::{problem, status};
 pub use queue::{Consumer, Emptied, NewQueue, Queue, QueueSettings, Queues};
 pub use redrive::{NewRedrive, Redrive, RedriveFilter, RedrivePreview, RedriveState, Redrives};
 pub use serving::{Mode, Serving};
+pub use token::{MadeToken, NewToken, Scope, Token, Tokens};
 pub use trigger::{Outcome, Run, Trigger, TriggerKind, Triggers, Webhook, Webhooks};
 
 /// Most bytes of a request's body: a full batch in base64, with room to spare. A host need not read more: one byte

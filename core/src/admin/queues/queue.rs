@@ -37,7 +37,7 @@ pub struct Queue {
     /// The queues whose dead letters come here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dead_letters_of: Vec<String>,
-    /// Who consumes it, if the app says so.
+    /// Who consumes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consumer: Option<Consumer>,
     /// What is set for it.
@@ -53,6 +53,12 @@ pub struct Consumer {
     /// The event that every message becomes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<String>,
+    /// Whether it is pulled over HTTP.
+    #[serde(default)]
+    pub http_pull: bool,
+    /// The Worker that consumes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
     /// Whether its trigger is on.
     pub enabled: bool,
 }
@@ -125,6 +131,9 @@ pub struct NewQueue {
     /// Whether nothing is taken from it yet.
     #[serde(default)]
     pub paused: bool,
+    /// Whether it is pulled over HTTP.
+    #[serde(default)]
+    pub http_pull: bool,
 }
 
 /// What a purge or a deletion removed.

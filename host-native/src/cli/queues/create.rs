@@ -49,6 +49,9 @@ pub(super) struct Args {
     /// Batches handed over side by side, 1 to 250
     #[arg(long, value_name = "BATCHES")]
     concurrency: Option<u32>,
+    /// Let it be pulled over HTTP
+    #[arg(long)]
+    http_pull: bool,
     /// Hand over nothing until it is resumed
     #[arg(long)]
     paused: bool,
@@ -67,6 +70,7 @@ pub(super) async fn run(args: &Args, operator: &Operator, as_json: bool) -> Resu
         max_concurrency: args.concurrency,
         dead_letter_queue: args.dead_letter_queue.clone(),
         paused: args.paused,
+        http_pull: args.http_pull,
     };
     let queue = operator.create(&new).await?;
     if as_json {

@@ -63,9 +63,11 @@ pub(super) fn consumer(queue: &Queue) -> String {
             origins => format!("dead letters of {}", plain(&origins.join(", "))),
         };
     };
-    let whom = match &consumer.event {
-        Some(event) => format!("event {}", plain(event)),
-        None => plain(&consumer.functions.join(", ")),
+    let whom = match (&consumer.event, &consumer.worker) {
+        (Some(event), _) => format!("event {}", plain(event)),
+        (None, Some(worker)) => format!("Worker {}", plain(worker)),
+        (None, None) if consumer.http_pull => "pulled over HTTP".to_owned(),
+        (None, None) => plain(&consumer.functions.join(", ")),
     };
     if consumer.enabled { whom } else { format!("{whom} (trigger disabled)") }
 }

@@ -6,6 +6,7 @@ mod empty;
 mod list;
 mod outbox;
 mod peek;
+mod pull;
 mod push;
 mod redrive;
 mod send;
@@ -58,6 +59,8 @@ enum Command {
     DeadLetters(dead_letters::Args),
     /// Put dead letters back into the queues they died in, or into another
     Redrive(redrive::Args),
+    /// Let a queue be pulled over HTTP, by any client of Cloudflare's Queues API
+    Pull(pull::Args),
     /// Hand over no messages until the queue is resumed; it can be sent to all the same
     Pause(show::PauseArgs),
     /// Hand over messages again
@@ -91,6 +94,7 @@ async fn answer(args: &Args, opened: &Opened) -> Result<Exit, OperatorError> {
         Some(Command::Peek(args)) => peek::run(args, operator, json).await,
         Some(Command::DeadLetters(args)) => dead_letters::run(args, operator, json).await,
         Some(Command::Redrive(args)) => redrive::run(args, opened, json).await,
+        Some(Command::Pull(args)) => pull::run(args, operator, json).await,
         Some(Command::Pause(args)) => show::pause(args, true, operator, json).await,
         Some(Command::Resume(args)) => show::pause(args, false, operator, json).await,
         Some(Command::Remove(args)) => empty::remove(args, operator, json).await,
