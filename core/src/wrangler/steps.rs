@@ -52,11 +52,30 @@ fn native_steps(program: &Program, deployable: &Deployable, name: &str) -> Vec<S
     if has(deployable, Trigger::Tick) {
         steps.extend(program.connections.values().filter_map(pull_consumer));
     }
+    for program in programs(program) {
+        let why = "once: a program that a function runs; the folder is the app file's";
+        steps.push(step(why, format!("install -D FOLDER/{program} ./{program}")));
+    }
+    let is_local = |connection: &Connection| matches!(connection, Connection::LocalQueue { .. });
+    if has(deployable, Trigger::Http) && program.connections.values().any(is_local) {
+        let token = format!("export {}=$(openssl rand -hex 32)", bindings::ENQUEUE_TOKEN);
+        steps.push(step("once: the token of those who send to queues", token));
+    }
     for name in environment(program, deployable) {
         steps.push(step("a value that the app reads", format!("export {name}=…")));
     }
     steps.push(step("start it", format!("jadpo serve program.json --deployable {name}")));
     steps
+}
+
+/// The programs of the app's own folder that functions run, below that folder. They are looked for beside program.json.
+fn programs(program: &Program) -> BTreeSet<&str> {
+    let own = |words: &Vec<String>| words.first().is_some_and(|word| word.contains('/') && !word.starts_with('/'));
+    let words = program.functions.values().filter_map(|function| match &function.target {
+        Target::Exec(words) if own(words) => words.first(),
+        _ => None,
+    });
+    words.map(|word| word.strip_prefix("./").unwrap_or(word)).collect()
 }
 
 /// Wrangler's file cannot say that a queue is read by HTTP pull: it refuses such a consumer. The command can.

@@ -160,3 +160,34 @@ fn the_compatibility_date_is_past_the_changes_that_matter() {
         COMPATIBILITY_DATE > "2024-03-18" && COMPATIBILITY_DATE > "2026-03-12" && COMPATIBILITY_DATE <= "2026-11-17"
     );
 }
+
+#[test]
+fn a_native_deployable_with_queues_needs_its_programs_and_a_token_for_senders() {
+    let program: Program = serde_json::from_str(
+        r#"{
+            "format": 1, "app": "shop",
+            "connections": {
+                "jobs": {"driver": "local_queue", "queue": "jobs", "functions": ["pay", "mail", "log"],
+                         "max_receives": 3, "visibility_ms": 30000}
+            },
+            "functions": {
+                "pay": {"target": {"exec": ["./bin/pay.sh", "--once"]}},
+                "mail": {"target": {"exec": ["/usr/bin/mail"]}},
+                "log": {"target": {"exec": ["logger"]}}
+            },
+            "webhooks": {"hook": {"queue": "jobs", "verify": {"github": {"env": "HOOK_SECRET"}}}},
+            "deployables": {"server": {"target": "native", "triggers": ["http", "tick"]}}
+        }"#,
+    )
+    .unwrap();
+    let steps: Vec<String> = steps(&program, "server").into_iter().map(|step| step.run).collect();
+    assert_eq!(
+        steps,
+        [
+            "install -D FOLDER/bin/pay.sh ./bin/pay.sh",
+            "export JADPO_ENQUEUE_TOKEN=$(openssl rand -hex 32)",
+            "export HOOK_SECRET=…",
+            "jadpo serve program.json --deployable server",
+        ]
+    );
+}
