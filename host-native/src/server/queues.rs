@@ -9,7 +9,6 @@ use jadpo_core::broker::limits::{MESSAGE_BYTES_MAX, PRODUCERS_MAX};
 use jadpo_core::broker::{BrokerError, NewBatch, Sent};
 use jadpo_core::inbound::{self as rules, Surface};
 use serde_json::json;
-use tokio::time::{Instant, sleep};
 
 use super::guard::Act;
 use super::places::Place;
@@ -19,9 +18,7 @@ use super::{Shared, declare, immediate, inbound, look};
 /// Most bytes of a batch's request: as much as its bodies may have, with room for base64 and escapes.
 const BATCH_REQUEST_BYTES_MAX: usize = 2_000_000;
 /// How long a call waits for one of the places at its queue before it is told to come back. Bursts are over sooner.
-const PLACE_WAIT_MAX: Duration = Duration::from_secs(1);
-/// How often it looks for one.
-const PLACE_WAIT: Duration = Duration::from_millis(5);
+const PLACE_WAIT_MAX: Duration = Duration::from_secs(3);
 
 /// One message for a queue, or a look at it.
 pub(super) async fn one(shared: &Shared, head: Parts, body: Incoming, name: &str) -> Result<Reply, Problem> {
@@ -90,15 +87,9 @@ async fn send_when_there_is_a_place(shared: &Shared, name: &str, batch: NewBatch
 
 /// One of the places of those who send to a queue. A burst gets through; what lasts is told to come back.
 pub(super) async fn place(shared: &Shared, name: &str) -> Result<Place, BrokerError> {
-    let ends = Instant::now() + PLACE_WAIT_MAX;
-    loop {
-        match shared.senders.take(name) {
-            Some(place) => return Ok(place),
-            None if Instant::now() < ends => sleep(PLACE_WAIT).await,
-            None => {
-                let why = format!("{PRODUCERS_MAX} calls send to the queue `{name}` already");
-                return Err(BrokerError::Overloaded(why));
-            }
-        }
-    }
+    shared
+        .senders
+        .take_within(name, PLACE_WAIT_MAX)
+        .await
+        .ok_or_else(|| BrokerError::Overloaded(format!("{PRODUCERS_MAX} calls send to the queue `{name}` already")))
 }

@@ -36,20 +36,21 @@ fn a_message_is_accepted_at_once_and_delivered_at_the_tick_and_not_before() {
 fn a_failed_message_comes_again_after_its_window_with_one_attempt_more_and_dies_of_the_last_one() {
     let function = Function::answering(500);
     let dir = folder(&app(&[("pay", &function.url)], "max_receives: 3"));
-    let server = Server::dev(dir.path(), &["--visibility-ms", "600"]);
+    let server = Server::dev(dir.path(), &["--visibility-ms", "1000"]);
     let id = server.send("jobs", "x");
     let calls = [function.call(), function.call(), function.call()];
     assert_eq!(calls.each_ref().map(|call| call.attempt()), [1, 2, 3]);
     for pair in calls.windows(2) {
         let window = pair[1].at - pair[0].at;
-        assert!(window >= Duration::from_millis(580), "{window:?}");
+        // It is counted from when the message was taken, and the function may be slow to see the call.
+        assert!(window >= Duration::from_millis(700), "{window:?}");
     }
     let dead = server.wait_for_dead("jobs");
     assert_eq!(dead["messages"], 0);
     let letter = &dead["dead_letters"]["items"][0];
     assert_eq!((&letter["id"], &letter["attempts"], &letter["preview"]), (&id.into(), &3.into(), &"x".into()));
     assert_eq!(letter["error"], "pay: answered 500");
-    assert!(function.call_within(Duration::from_millis(900)).is_none(), "a dead letter is not delivered");
+    assert!(function.call_within(Duration::from_millis(1_300)).is_none(), "a dead letter is not delivered");
     assert_eq!(server.logged("queue.dead_lettered")["attempts"], 3);
 }
 
@@ -58,7 +59,7 @@ fn a_function_that_already_succeeded_is_not_called_again_because_another_one_fai
     let good = Function::answering(204);
     let bad = Function::with(|call| Answer::Status(if call.attempt() < 3 { 503 } else { 200 }));
     let dir = folder(&app(&[("good", &good.url), ("bad", &bad.url)], "visibility: 1s, max_receives: 5"));
-    let server = Server::dev(dir.path(), &["--visibility-ms", "200"]);
+    let server = Server::dev(dir.path(), &["--visibility-ms", "500"]);
     server.send("jobs", "x");
     let attempts = [bad.call(), bad.call(), bad.call()].map(|call| call.attempt());
     assert_eq!(attempts, [1, 2, 3]);
@@ -94,7 +95,7 @@ fn a_message_is_tried_as_often_as_its_queue_says_and_then_lies_among_the_dead() 
     for receives in [4, 2, 1] {
         let function = Function::answering(500);
         let dir = folder(&app(&[("pay", &function.url)], &format!("max_receives: {receives}")));
-        let server = Server::dev(dir.path(), &["--visibility-ms", "100"]);
+        let server = Server::dev(dir.path(), &["--visibility-ms", "500"]);
         let id = server.send("jobs", "body");
         let dead = server.wait_for_dead("jobs");
         assert_eq!(dead["dead_letters"]["items"][0]["id"], id.as_str());
@@ -109,7 +110,7 @@ fn a_message_is_tried_as_often_as_its_queue_says_and_then_lies_among_the_dead() 
 #[test]
 fn a_function_that_is_not_there_is_told_plainly_and_the_message_keeps_its_budget() {
     let dir = folder(&app(&[("pay", "http://127.0.0.1:9/")], "max_receives: 2"));
-    let server = Server::dev(dir.path(), &["--visibility-ms", "100"]);
+    let server = Server::dev(dir.path(), &["--visibility-ms", "500"]);
     server.send("jobs", "x");
     let said = server.logged("function.failed");
     assert_eq!(said["function"], "pay");
@@ -125,14 +126,14 @@ fn a_function_that_hangs_is_cut_off_when_its_window_ends_and_a_slow_one_is_left_
     let server = Server::dev(dir.path(), &["--visibility-ms", "5000"]);
     let hang = Function::with(|_| Answer::Bytes(Vec::new()));
     let hung = folder(&app(&[("hang", &hang.url)], "max_receives: 2"));
-    let hanging = Server::dev(hung.path(), &["--visibility-ms", "300"]);
+    let hanging = Server::dev(hung.path(), &["--visibility-ms", "800"]);
     server.send("jobs", "x");
     hanging.send("jobs", "x");
     let dead = hanging.wait_for_dead("jobs");
-    assert_eq!(dead["dead_letters"]["items"][0]["error"], "hang: no answer within 0.3 s");
+    assert_eq!(dead["dead_letters"]["items"][0]["error"], "hang: no answer within 0.8 s");
     assert_eq!(hang.calls().iter().map(|call| call.attempt()).collect::<Vec<_>>(), [1, 2]);
     let ms = dead["recent"][0]["ms"].as_u64().unwrap();
-    assert!((280..5_000).contains(&ms), "{ms}");
+    assert!((750..10_000).contains(&ms), "{ms}");
     server.wait_until_empty("jobs");
     assert_eq!(slow.calls().len(), 1, "thirty ticks came while it ran");
 }
@@ -275,7 +276,7 @@ fn the_257th_call_that_sends_to_a_queue_at_once_is_told_to_come_back_and_no_othe
     let statuses = std::thread::scope(|scope| {
         let send = || request(url, "POST", "/_queues/jobs", &[], b"x");
         let senders: Vec<_> = (0..257).map(|_| scope.spawn(send)).collect();
-        std::thread::sleep(Duration::from_millis(2_500));
+        std::thread::sleep(Duration::from_millis(4_200));
         other.execute_batch("ROLLBACK").unwrap();
         senders.into_iter().map(|sender| sender.join().unwrap()).collect::<Vec<_>>()
     });
