@@ -424,8 +424,9 @@ fn a_broker_that_leaves_anything_out_is_found_out() {
 
 #[test]
 fn whatever_happens_every_message_is_acknowledged_dead_lettered_expired_or_there() {
+    let seeds = std::env::var("JADPO_TEST_SEEDS").map_or(60, |seeds| seeds.parse().expect("a number"));
     let mut total = Count::default();
-    for seed in 0..60 {
+    for seed in 0..seeds {
         let run = std::panic::catch_unwind(|| {
             let mut simulation = Simulation::new(seed);
             for _ in 0..300 {
