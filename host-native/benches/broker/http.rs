@@ -45,8 +45,9 @@ impl Server {
         let mut at = None;
         while let Some(line) = lines.next().transpose()? {
             let line: serde_json::Value = serde_json::from_str(&line)?;
-            if line["event"] == "server.started" {
-                at = line["url"].as_str().and_then(|url| url.strip_prefix("http://")?.parse().ok());
+            let text = |name| line.get(name).and_then(serde_json::Value::as_str);
+            if text("event") == Some("server.started") {
+                at = text("url").and_then(|url| url.strip_prefix("http://")?.parse().ok());
                 break;
             }
         }
