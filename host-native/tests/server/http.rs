@@ -345,3 +345,29 @@ fn a_port_that_is_taken_is_told_with_who_has_it_and_what_to_do() {
     assert_eq!(code, Some(2));
     assert!(said.contains(&format!("process {}", server.pid())), "{said}");
 }
+
+#[test]
+fn a_store_that_another_process_holds_is_told_in_time_and_nothing_is_kept_of_the_call() {
+    let dir = folder(&kept());
+    let server = Server::dev(dir.path(), &[]);
+    let ready = || request(&server.url, "GET", "/readyz", &[], b"");
+    assert_eq!(ready().status, 200);
+    std::thread::sleep(Duration::from_millis(600));
+    let other = rusqlite::Connection::open(dir.path().join(".jadpo/queues.db")).unwrap();
+    other.busy_timeout(Duration::from_secs(30)).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let started = Instant::now();
+    let reply = ready();
+    assert_eq!((reply.status, reply.code().as_str()), (503, "not_ready"), "{reply:?}");
+    assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+    let batch = format!(r#"{{"messages":[{}]}}"#, vec![r#"{"body":1}"#; 100].join(","));
+    let reply = server.post("/_queues/jobs/batch", batch.as_bytes());
+    assert_eq!((reply.status, reply.code().as_str()), (503, "store_unavailable"), "{reply:?}");
+    assert_eq!(reply.headers["retry-after"], "1");
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    assert_eq!(request(&server.url, "GET", "/healthz", &[], b"").status, 200);
+    other.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(server.queue("jobs")["messages"], 0);
+    assert_eq!(server.post("/_queues/jobs/batch", batch.as_bytes()).status, 202);
+    assert_eq!(ready().status, 200);
+}

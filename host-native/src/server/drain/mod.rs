@@ -112,7 +112,9 @@ impl Drain {
             }
             while self.under_way.try_join_next().is_some() {}
             pause = self.round(stopped).await;
-            sleep(between).await;
+            if !between.is_zero() {
+                sleep(between).await;
+            }
         }
     }
 
