@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use jadpo_core::broker::Peek;
+use jadpo_core::broker::{Peek, Redrive, RedriveFilter};
 use serde_json::json;
 
 use crate::support::{Answer, Function, LONG, Server, app, folder, request};
@@ -331,4 +331,27 @@ fn a_server_that_was_killed_outright_goes_on_where_it_was() {
         assert!(call.attempt() > last);
     }
     assert_eq!(attempts.len(), 5, "{attempts:?}");
+}
+
+#[test]
+fn a_dead_letter_that_is_put_back_begins_anew_with_its_body_and_headers() {
+    let function = Function::with(|call| Answer::Status(if call.header("x-fixed").is_some() { 200 } else { 500 }));
+    let dir = folder(&app(&[("pay", &function.url)], "max_receives: 2"));
+    let server = Server::dev(dir.path(), &["--visibility-ms", "500"]);
+    let tag = [("x-tag", "one"), ("content-type", "application/json")];
+    let reply = request(&server.url, "POST", "/_queues/jobs?a=1", &tag, b"{\"id\":1}");
+    let id = reply.json()["id"].as_str().unwrap().to_owned();
+    server.wait_for_dead("jobs");
+    let before = function.calls();
+    let redrive = Redrive { source: "jobs".to_owned(), to: None, filter: RedriveFilter::default(), rate_per_s: None };
+    let task = server.beside(async |broker| broker.redrive(redrive).await).unwrap();
+    assert_eq!(server.logged("redrive.done")["redrive"], task.id);
+    let again = [function.call(), function.call()];
+    assert_eq!(again.each_ref().map(|call| call.attempt()), [1, 2], "its count begins anew");
+    for call in &again {
+        assert_eq!(call.header("jadpo-message-id"), Some(id.as_str()));
+        assert_eq!((&call.body, call.header("x-tag")), (&before[0].body, Some("one")));
+        assert_eq!(call.head.lines().next(), before[0].head.lines().next());
+    }
+    server.wait_for_dead("jobs");
 }

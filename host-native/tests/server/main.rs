@@ -1,13 +1,13 @@
 //! The real server, run as a user runs it, with real functions.
 
 #[cfg(test)]
+mod declared;
+#[cfg(test)]
 mod delivery;
 #[cfg(test)]
 mod http;
 #[cfg(test)]
 mod immediate;
-#[cfg(test)]
-mod more;
 #[cfg(test)]
 mod serving;
 #[cfg(test)]

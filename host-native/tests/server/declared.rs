@@ -1,4 +1,5 @@
-//! Schedules, programs, and a local queue whose messages become events.
+//! What an app may declare beside a queue with an address: schedules, programs, queues that send on or become events,
+//! and all of it in a project.toml.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -6,9 +7,9 @@ use std::time::Duration;
 
 use jadpo::store::OpenStore;
 
-use jadpo_core::broker::{Peek, Redrive, RedriveFilter};
+use jadpo_core::broker::Peek;
 
-use crate::support::{Answer, Function, Server, app, folder, jadpo, on_store, request};
+use crate::support::{Answer, Function, Server, folder, jadpo, on_store, request};
 
 #[test]
 fn an_occurrence_happens_once_however_often_the_server_starts_and_those_before_it_are_counted() {
@@ -161,27 +162,4 @@ fn a_project_toml_and_the_dev_toml_beside_it_are_run_as_their_documentation_says
     drop(server);
     let server = Server::plain(dir.path(), &["--queues=async"]);
     assert_eq!(server.post("/_queues/jobs", b"{}").status, 202, "the command line stands before the file");
-}
-
-#[test]
-fn a_dead_letter_that_is_put_back_begins_anew_with_its_body_and_headers() {
-    let function = Function::with(|call| Answer::Status(if call.header("x-fixed").is_some() { 200 } else { 500 }));
-    let dir = folder(&app(&[("pay", &function.url)], "max_receives: 2"));
-    let server = Server::dev(dir.path(), &["--visibility-ms", "500"]);
-    let tag = [("x-tag", "one"), ("content-type", "application/json")];
-    let reply = request(&server.url, "POST", "/_queues/jobs?a=1", &tag, b"{\"id\":1}");
-    let id = reply.json()["id"].as_str().unwrap().to_owned();
-    server.wait_for_dead("jobs");
-    let before = function.calls();
-    let redrive = Redrive { source: "jobs".to_owned(), to: None, filter: RedriveFilter::default(), rate_per_s: None };
-    let task = server.beside(async |broker| broker.redrive(redrive).await).unwrap();
-    assert_eq!(server.logged("redrive.done")["redrive"], task.id);
-    let again = [function.call(), function.call()];
-    assert_eq!(again.each_ref().map(|call| call.attempt()), [1, 2], "its count begins anew");
-    for call in &again {
-        assert_eq!(call.header("jadpo-message-id"), Some(id.as_str()));
-        assert_eq!((&call.body, call.header("x-tag")), (&before[0].body, Some("one")));
-        assert_eq!(call.head.lines().next(), before[0].head.lines().next());
-    }
-    server.wait_for_dead("jobs");
 }
