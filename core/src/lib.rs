@@ -19,6 +19,7 @@ pub mod inbound;
 pub mod local;
 pub mod program;
 pub mod pull;
+pub mod pulling;
 pub mod queue;
 pub mod read;
 pub mod receive;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::{Request, Response, Uri, header};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -23,6 +23,26 @@ const IDLE_TIME_MAX: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone)]
 pub struct Client {
     inner: hyper_util::client::legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+}
+
+/// An answer with its whole body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Whole {
+    /// Its status.
+    pub status: u16,
+    /// Its `Retry-After` header.
+    pub retry_after: Option<String>,
+    /// Its body.
+    pub body: Bytes,
+}
+
+/// Why there is no whole answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unread {
+    /// Its body is longer than was to be read.
+    TooLong,
+    /// In words: there was no connection, it was closed, or the time passed.
+    Broken(String),
 }
 
 /// The head of an answer to a POST.
@@ -78,8 +98,7 @@ impl Client {
         let request = request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())?;
         let response = within(limit, self.inner.request(request)).await?;
         let status = response.status().as_u16();
-        let retry_after =
-            response.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let retry_after = retry_after(&response);
         // The head is the answer; what is wrong with the body changes nothing about it.
         let _ = tokio::time::timeout(DRAIN_TIME_MAX, drain(response)).await;
         Ok(Answer { status, retry_after })
@@ -118,15 +137,35 @@ impl Client {
         body_max: usize,
         limit: Duration,
     ) -> Result<(u16, Bytes), String> {
+        match self.fetch(request, body_max, limit).await {
+            Ok(whole) => Ok((whole.status, whole.body)),
+            Err(Unread::TooLong) => Err(format!("the answer is longer than {body_max} bytes")),
+            Err(Unread::Broken(why)) => Err(why),
+        }
+    }
+
+    /// As [`Client::request`], with more of the answer, and of what is wrong with it.
+    ///
+    /// # Errors
+    /// [`Unread`].
+    pub async fn fetch(
+        &self,
+        request: Request<Full<Bytes>>,
+        body_max: usize,
+        limit: Duration,
+    ) -> Result<Whole, Unread> {
         let whole = async {
-            let response = self.inner.request(request).await.map_err(|error| in_words(&error))?;
-            let status = response.status().as_u16();
+            let response = self.inner.request(request).await.map_err(|error| Unread::Broken(in_words(&error)))?;
+            let (status, retry_after) = (response.status().as_u16(), retry_after(&response));
             let body = Limited::new(response.into_body(), body_max).collect().await.map_err(|error| {
-                format!("the answer could not be read, or is longer than {body_max} bytes: {error}")
+                if error.is::<LengthLimitError>() {
+                    return Unread::TooLong;
+                }
+                Unread::Broken(format!("the answer broke off: {error}"))
             })?;
-            Ok((status, body.to_bytes()))
+            Ok(Whole { status, retry_after, body: body.to_bytes() })
         };
-        tokio::time::timeout(limit, whole).await.unwrap_or_else(|_| Err(no_answer(limit)))
+        tokio::time::timeout(limit, whole).await.unwrap_or_else(|_| Err(Unread::Broken(no_answer(limit))))
     }
 }
 
@@ -150,6 +189,10 @@ async fn within<T>(
         Ok(answered) => answered.map_err(|error| in_words(&error)),
         Err(_) => Err(no_answer(limit)),
     }
+}
+
+fn retry_after(response: &Response<Incoming>) -> Option<String> {
+    response.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
 fn no_answer(limit: Duration) -> String {

@@ -178,7 +178,7 @@ pub(super) fn wants_failed(filter: &Filter) -> bool {
 pub(super) fn queue_of<'a>(program: &'a Program, connection: &str) -> Option<&'a str> {
     match program.connections.get(connection)? {
         Connection::CloudflareQueues { queue, .. } | Connection::LocalQueue { queue, .. } => Some(queue),
-        Connection::CloudflarePull { .. } => None,
+        Connection::CloudflarePull { queue, .. } => Some(queue.text()),
     }
 }
 

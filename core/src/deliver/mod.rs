@@ -13,6 +13,7 @@ use std::sync::Arc;
 use crate::host::Host;
 use crate::start::App;
 use run::Run;
+pub(crate) use verdict::{bounded, retry_after_s};
 
 /// How long a call may take, in milliseconds.
 pub const CALL_TIMEOUT_MS: u32 = 15_000;

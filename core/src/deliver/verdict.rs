@@ -77,7 +77,7 @@ fn retry(error: String, asked_s: i64, attempt: u32, attempt_max: u32, now_ms: i6
 }
 
 /// A `Retry-After` header in seconds from now: a number of them, or a date in any of HTTP's three forms.
-fn retry_after_s(text: &str, now_ms: i64) -> Option<i64> {
+pub(crate) fn retry_after_s(text: &str, now_ms: i64) -> Option<i64> {
     let text = text.trim();
     let seconds = if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         text.parse().unwrap_or(i64::MAX) // only digits: what does not parse is too long
@@ -90,7 +90,7 @@ fn retry_after_s(text: &str, now_ms: i64) -> Option<i64> {
 }
 
 /// An error's text as it is kept: on one line, and not longer than a person reads.
-pub(super) fn bounded(text: &str) -> String {
+pub(crate) fn bounded(text: &str) -> String {
     text.chars().map(|char| if char.is_control() { ' ' } else { char }).take(ERROR_CHARS_MAX).collect()
 }
 

@@ -67,9 +67,23 @@ impl RetryCode {
 
 /// Receives a batch that Cloudflare pushed. Never fails: what the store cannot take now is retried.
 pub async fn receive<H: Host>(host: &H, app: &App, batch: Batch) -> Received {
-    let Some(route) = app.route(&batch.queue) else {
-        return all_retried(host, &batch, RetryCode::NotReceived, "the program does not receive this queue");
+    match app.route(&batch.queue) {
+        Some(route) => receive_on(host, app, route, batch).await,
+        None => all_retried(host, &batch, RetryCode::NotReceived, "the program does not receive this queue"),
+    }
+}
+
+/// Receives a batch that was pulled for this connection; otherwise as [`receive`]. Its queue may have the name of
+/// another one, of another account or here.
+pub async fn receive_pulled<H: Host>(host: &H, app: &App, connection: &str, batch: Batch) -> Received {
+    let Some(receiving) = app.program.receiving.get(connection) else {
+        return all_retried(host, &batch, RetryCode::NotReceived, "the program does not receive this connection");
     };
+    let route = Route { connection: connection.to_owned(), receiving: Some(receiving.clone()), dead_letters: false };
+    receive_on(host, app, &route, batch).await
+}
+
+async fn receive_on<H: Host>(host: &H, app: &App, route: &Route, batch: Batch) -> Received {
     let items: Vec<Item> =
         batch.messages.into_iter().map(|message| take_in(app, route, &batch.queue, message)).collect();
     let stamp = Stamp { now_ms: host.now_ms(), claim: format!("{:032x}", host.random()) };

@@ -149,6 +149,10 @@ fn announce(app: &str, store: &Path, report: &Report, at: SocketAddr, when: &str
         };
         output::line(&format!("  queue    {BOLD}http://{at}/_queues/{}{RESET}  {who}", queue.name));
     }
+    for source in &report.sources {
+        let (host, queue, event) = (source.host(), source.queue_name(), &source.event);
+        output::line(&format!("  pulls    {BOLD}{host}{RESET} queue {queue}  becomes {event}"));
+    }
     for (webhook, queue) in &report.webhooks {
         output::line(&format!("  webhook  {BOLD}http://{at}/_webhooks/{webhook}{RESET}  to queue {queue}"));
     }

@@ -1,4 +1,5 @@
-//! `/healthz`: the process is alive. `/readyz`: it does its work, which it shows by writing to the store.
+//! `/healthz`: the process is alive. `/readyz`: it does its work, which it shows by writing to the store, and by
+//! reaching the queues that it pulls from.
 
 use std::time::Duration;
 
@@ -32,7 +33,10 @@ pub(super) async fn ready(shared: &Shared) -> Reply {
         return not_ready("the server is stopping".to_owned());
     }
     match shared.readiness.ask(shared).await {
-        Ok(()) => reply::text(StatusCode::OK, "text/plain", "ready\n".to_owned()),
+        Ok(()) => match shared.pulls.not_ready() {
+            None => reply::text(StatusCode::OK, "text/plain", "ready\n".to_owned()),
+            Some(why) => not_ready(why),
+        },
         Err(why) => not_ready(why),
     }
 }

@@ -7,6 +7,7 @@ mod answer;
 mod api;
 mod body;
 mod declare;
+mod deliveries;
 mod drain;
 mod guard;
 mod health;
@@ -16,6 +17,7 @@ mod listen;
 mod look;
 mod page;
 mod places;
+mod pulling;
 mod queues;
 mod recent;
 mod redrives;
@@ -53,6 +55,7 @@ pub use report::{Concern, DeclaredQueue, Handler, Report, report};
 
 use health::Readiness;
 use places::Places;
+use pulling::Standings;
 use recent::Recent;
 
 /// Runs of deliveries of just received events, side by side.
@@ -122,6 +125,8 @@ struct State {
     options: Options,
     recent: Recent,
     readiness: Readiness,
+    /// How the connections that are pulled from stand.
+    pulls: Standings,
     /// Who sends to which queue.
     senders: Places,
     /// Whose message is handled inline.
@@ -159,6 +164,7 @@ impl Server {
             options,
             recent: Recent::default(),
             readiness: Readiness::default(),
+            pulls: Standings::default(),
             senders: Places::new(PRODUCERS_MAX),
             inline: Places::new(immediate::RUNS_MAX),
             delivering: Arc::new(Semaphore::new(DELIVERING_MAX)),
@@ -213,6 +219,7 @@ fn begin(shared: &Shared, stopping: &watch::Receiver<bool>) -> JoinSet<()> {
         let lanes = drain::lanes(&shared.triggers);
         work.spawn(drain::run(shared.clone(), lanes, pace, stopping.clone()));
         work.spawn(redrives::run(shared.clone(), stopping.clone()));
+        pulling::begin(shared, stopping, &mut work);
         let schedules = Schedules::of(&shared.app.program);
         if schedules.names().next().is_some() {
             work.spawn(schedules::run(shared.clone(), schedules, stopping.clone()));

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use jadpo_core::broker::{BrokerError, ConsumerKind, QueueInfo};
 use jadpo_core::program::{Connection, Program, Setting, Target, Verify};
+use jadpo_core::pulling::Source;
 use jadpo_core::trigger::{Consumer, Declared, Triggers};
 
 use crate::broker::{ApiPlace, Broker};
@@ -20,6 +21,8 @@ pub struct Report {
     pub api: ApiPlace,
     /// Queues that are pulled over HTTP, and their ids.
     pub pulled: Vec<(String, String)>,
+    /// Connections that are pulled from, if anything is received.
+    pub sources: Vec<Source>,
     /// What is amiss.
     pub concerns: Vec<Concern>,
 }
@@ -147,7 +150,8 @@ pub async fn report(
             DeclaredQueue { handler, ..declared_queue(program, declared) }
         }
     });
-    let mut report = Report { queues: queues.collect(), api: broker.api_place().await?, ..Report::default() };
+    let (queues, sources) = (queues.collect(), Source::all(program));
+    let mut report = Report { queues, sources, api: broker.api_place().await?, ..Report::default() };
     report.webhooks = program.webhooks.iter().map(|(name, webhook)| (name.clone(), webhook.queue.clone())).collect();
     let is_handled = |name: &str| {
         consumers.contains_key(name)
@@ -216,8 +220,7 @@ fn not_received(name: &str, connection: &Connection) -> Option<Concern> {
         Connection::CloudflareQueues { .. } => {
             "Cloudflare pushes its messages to a Worker; what was parked of them in this store is read again here"
         }
-        Connection::CloudflarePull { .. } => "this build does not read queues at Cloudflare yet",
-        Connection::LocalQueue { .. } => return None,
+        Connection::CloudflarePull { .. } | Connection::LocalQueue { .. } => return None,
     };
     Some(Concern::NotReceived { connection: name.to_owned(), why })
 }
@@ -235,7 +238,9 @@ fn variables(program: &Program) -> BTreeSet<String> {
         Setting::Env(name) => Some(name),
         Setting::Text(_) => None,
     };
-    webhooks.chain(subscribers).filter_map(name).collect()
+    let sources = Source::all(program);
+    let pulled = sources.iter().flat_map(|source| source.variables().map(str::to_owned));
+    webhooks.chain(subscribers).filter_map(name).chain(pulled).collect()
 }
 
 /// The linked functions that the program names.
