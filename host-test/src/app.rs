@@ -132,12 +132,10 @@ impl TestApp {
         let request = admin::Request {
             method: "POST".into(),
             path: format!("{}deliveries/retry", admin::PREFIX),
-            authorization: Some(format!("Bearer {OPERATOR_TOKEN}")),
             body: br#"{"all":true}"#.to_vec(),
             ..admin::Request::default()
         };
-        let app = self.app.borrow().clone();
-        let response = self.invocation(admin::answer(&self.host, &app, request))?;
+        let response = self.ask(request)?;
         match response.status {
             200 => {
                 let retried: Result<admin::Retried, _> = serde_json::from_str(&response.body);
@@ -146,6 +144,13 @@ impl TestApp {
             503 => None,
             status => panic!("the operator's endpoint answered {status}: {}", response.body),
         }
+    }
+
+    /// Asks the operator's endpoint, with the operator's token; `None` when the isolate died over it.
+    pub fn ask(&self, request: admin::Request) -> Option<admin::Response> {
+        let request = admin::Request { authorization: Some(format!("Bearer {OPERATOR_TOKEN}")), ..request };
+        let app = self.app.borrow().clone();
+        self.invocation(admin::answer(&self.host, &app, request))
     }
 
     /// Makes every chance of this app and its host follow `seed`.

@@ -34,6 +34,7 @@ mod cloudflare;
 mod fault;
 mod host;
 mod run;
+pub mod scenario;
 mod store;
 mod subscriber;
 mod view;

@@ -64,7 +64,8 @@ impl Subscriber<'_> {
         self
     }
 
-    fn then(&self, reply: Reply) -> &Self {
+    /// Does this with the next call.
+    pub fn then(&self, reply: Reply) -> &Self {
         self.write(|script| script.replies.push_back(reply))
     }
 
