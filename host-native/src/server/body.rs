@@ -30,7 +30,7 @@ pub(super) async fn read(headers: &HeaderMap, mut body: Incoming, max: usize) ->
         return Err(refused(max, announced, 0));
     }
     if too_large {
-        drop_rest(&mut body, 0).await;
+        drop_rest(&mut body, 0, max).await;
         return Err(refused(max, announced, 0));
     }
     let ends = Instant::now() + TIME_MAX;
@@ -41,7 +41,7 @@ pub(super) async fn read(headers: &HeaderMap, mut body: Incoming, max: usize) ->
         let Some(frame) = frame else { return Ok(bytes) };
         let Ok(data) = frame.map_err(|_| broken_off())?.into_data() else { continue };
         if bytes.len() + data.len() > max {
-            let (seen, ended) = drop_rest(&mut body, bytes.len() + data.len()).await;
+            let (seen, ended) = drop_rest(&mut body, bytes.len() + data.len(), max).await;
             return Err(refused(max, ended.then_some(seen as u64), seen));
         }
         bytes.extend_from_slice(&data);
@@ -49,8 +49,8 @@ pub(super) async fn read(headers: &HeaderMap, mut body: Incoming, max: usize) ->
 }
 
 /// Reads on for a while. How many bytes there were, and whether these are all.
-async fn drop_rest(body: &mut Incoming, mut seen: usize) -> (usize, bool) {
-    let (ends, most) = (Instant::now() + DROP_TIME_MAX, seen + DROPPED_MAX);
+async fn drop_rest(body: &mut Incoming, mut seen: usize, max: usize) -> (usize, bool) {
+    let (ends, most) = (Instant::now() + DROP_TIME_MAX, seen.max(max) + DROPPED_MAX);
     while seen < most {
         match timeout_at(ends, body.frame()).await {
             Ok(Some(Ok(frame))) => seen += frame.data_ref().map_or(0, hyper::body::Bytes::len),
