@@ -14,10 +14,12 @@ use std::time::{Duration, Instant};
 ///
 /// Every part runs even when an earlier one failed; the end says which did.
 #[derive(clap::Args)]
-#[command(after_help = "The end-to-end tests (host-workers/e2e/*.test.mjs) find what was built by variables: \
+#[command(
+    after_help = "The end-to-end tests (*.test.mjs in host-workers/e2e and host-native/e2e) find what was built by variables: \
     JADPO_WORKER_DIR is the folder of worker.js and worker.wasm, JADPO_EXAMPLE_WORKER_DIR that of the example with \
-    linked functions, JADPO_BIN the jadpo binary with that Worker inside. \
-    They run on the node that set-up found, so process.execPath is new enough for wrangler.")]
+    linked functions, JADPO_BIN the jadpo binary with that Worker inside, JADPO_PYTHON a Python with Cloudflare's SDK. \
+    They run on the node that set-up found, so process.execPath is new enough for wrangler."
+)]
 pub(crate) struct Args {
     /// Run only these parts (a list or repeated).
     #[arg(long, value_enum, value_delimiter = ',')]
@@ -35,7 +37,7 @@ enum Part {
     Native,
     /// The Worker's own tests, compiled to Wasm and run in node.
     Wasm,
-    /// The built Worker in workerd, with D1 and a queue in front.
+    /// The built Worker in workerd, with D1 and a queue in front; the native server's API, with Cloudflare's own clients.
     E2e,
 }
 
@@ -131,23 +133,31 @@ fn end_to_end(ws: &Workspace, tools: &Tools) -> Result<()> {
     let tests = end_to_end_files(ws)?;
     let jadpo = build::debug_binary(ws, tools)?;
     let example = build::worker::build_example(ws, tools)?;
+    let python = setup::python(ws)?;
     let mut node = tools.node(ws);
     // Side by side on any machine: what takes their time is waiting, for a retry, a timeout or a claim's end.
     node.args(["--test", "--test-reporter=spec", "--test-concurrency=4"])
         .args(tests)
         .env("JADPO_WORKER_DIR", ws.path("dist/worker"));
-    run::through(node.env("JADPO_EXAMPLE_WORKER_DIR", example).env("JADPO_BIN", jadpo))
+    run::through(node.env("JADPO_EXAMPLE_WORKER_DIR", example).env("JADPO_BIN", jadpo).env("JADPO_PYTHON", python))
 }
 
-/// The test files; none is a failure, for a check that finds nothing to do must not pass.
+/// The folders that hold end-to-end tests: of the Worker in workerd, and of the native server with others' clients.
+const END_TO_END: [&str; 2] = ["host-workers/e2e", "host-native/e2e"];
+
+/// The test files; a folder without one is a failure, for a check that finds nothing to do must not pass.
 fn end_to_end_files(ws: &Workspace) -> Result<Vec<PathBuf>> {
-    let folder = ws.path("host-workers/e2e");
-    let entries = fs::read_dir(&folder).map_err(|e| Problem::io(format!("reading {}", folder.display()), &e))?;
-    let mut tests: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    tests.retain(|path| path.to_string_lossy().ends_with(".test.mjs"));
-    tests.sort();
-    if tests.is_empty() {
-        return Err(Problem::new("host-workers/e2e holds no *.test.mjs").help("restore the end-to-end tests"));
+    let mut all = Vec::new();
+    for name in END_TO_END {
+        let folder = ws.path(name);
+        let entries = fs::read_dir(&folder).map_err(|e| Problem::io(format!("reading {}", folder.display()), &e))?;
+        let mut tests: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        tests.retain(|path| path.to_string_lossy().ends_with(".test.mjs"));
+        tests.sort();
+        if tests.is_empty() {
+            return Err(Problem::new(format!("{name} holds no *.test.mjs")).help("restore the end-to-end tests"));
+        }
+        all.extend(tests);
     }
-    Ok(tests)
+    Ok(all)
 }

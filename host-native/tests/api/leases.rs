@@ -92,7 +92,7 @@ fn a_lease_that_is_none_is_a_warning_and_the_others_count() {
         id.to_uppercase(),
         format!("{id}="),
         format!("{id}A"),
-        id[..id.len() - 1].to_owned(),
+        id.split_at(id.len() - 1).0.to_owned(),
         "A".repeat(id.len()),
         "A".repeat(500_000),
     ];

@@ -7,6 +7,7 @@ mod cache;
 mod cargo_tools;
 mod debian;
 mod node;
+mod python;
 mod wasm_target;
 
 pub(crate) use wasm_target::TRIPLE;
@@ -153,6 +154,14 @@ pub(crate) fn bench_peers(ws: &Workspace) {
     if let Err(problem) = installed {
         run::say(&format!("- measured without peers that are not here: {problem}"));
     }
+}
+
+/// A Python that has Cloudflare's SDK, which the end-to-end tests of the API use.
+///
+/// # Errors
+/// When it cannot be got.
+pub(crate) fn python(ws: &Workspace) -> Result<PathBuf> {
+    python::ready(ws, &cache::Cache::open(ws.cache())?)
 }
 
 /// cargo for a native build, without asking for any tool.
