@@ -104,7 +104,10 @@ fn execute<'a>(
     let mut found = prepared.raw_query();
     let mut rows = Vec::new();
     while let Some(row) = found.next()? {
-        let values = (0..columns).map(|index| row.get_ref(index).map(value)).collect::<Result<_, _>>()?;
+        let mut values = Vec::with_capacity(columns);
+        for index in 0..columns {
+            values.push(value(row.get_ref(index)?));
+        }
         rows.push(Row(values));
     }
     drop(found);
