@@ -24,48 +24,6 @@ async function second(t, answer) {
   return server;
 }
 
-for (const [does, error] of [
-  [500, /answered 500/],
-  [404, /answered 404/],
-  ["close", /./],
-]) {
-  test(`a subscriber that answers ${does} is called again ten seconds later`, async (t) => {
-    const { running, ledger } = await scenario(t);
-    ledger.does(() => does);
-    assert.equal((await running.dispatch(QUEUE, [message(1)])).explicitAcks.length, 1);
-    const row = await left(running);
-    assert.match(row.error, error);
-    assert.equal(row.attempt, 1);
-    assert.ok(Math.abs(row.due_at - Date.now() - 10_000) < 5_000, `due in ${row.due_at - Date.now()} ms`);
-
-    ledger.does(() => 200);
-    await running.makeDue();
-    await running.tick();
-    assert.deepEqual(await due(running), []);
-    const [first, again] = ledger.calls.map(({ headers }) => headers);
-    assert.equal(ledger.calls.length, 2);
-    assert.equal(again["jadpo-attempt"], "2");
-    assert.equal(again["jadpo-event-id"], first["jadpo-event-id"]);
-    assert.equal(again["idempotency-key"], first["idempotency-key"]);
-  });
-}
-
-test("Retry-After of a 429 is honoured", async (t) => {
-  const { running, ledger } = await scenario(t);
-  ledger.does(() => ({ status: 429, headers: { "retry-after": "120" } }));
-  await running.dispatch(QUEUE, [message(1)]);
-  const row = await left(running);
-  assert.ok(Math.abs(row.due_at - Date.now() - 120_000) < 5_000, `due in ${row.due_at - Date.now()} ms`);
-});
-
-test("a redirect is no delivery and is not followed with the body", async (t) => {
-  const { running, ledger } = await scenario(t);
-  ledger.does(() => ({ status: 302, headers: { location: ledger.url } }));
-  await running.dispatch(QUEUE, [message(1)]);
-  assert.match((await left(running)).error, /302/);
-  assert.equal(ledger.calls.length, 1);
-});
-
 test("a subscriber that hangs is given up after fifteen seconds and delays neither answers nor others", async (t) => {
   const other = await second(t);
   const { running, ledger } = await scenario(t, {
@@ -80,20 +38,6 @@ test("a subscriber that hangs is given up after fifteen seconds and delays neith
   assert.equal(row.subscriber, "hangs");
   const took = Date.now() - started;
   assert.ok(took > 14_000 && took < 25_000, `${took} ms`);
-});
-
-test("a subscriber that is done is not called again because another one failed", async (t) => {
-  const other = await second(t);
-  const { running, ledger } = await scenario(t, {
-    app: { subscribers: (url) => [`ledger: { on: StockMoved, call: "${url}" }`, `other: { on: StockMoved, call: "${other.url}" }`] },
-  });
-  ledger.does(() => 503);
-  await running.dispatch(QUEUE, [message(1)]);
-  assert.equal((await left(running)).subscriber, "ledger");
-  ledger.does(() => 200);
-  await running.makeDue();
-  await running.tick();
-  assert.deepEqual([ledger.calls.length, other.calls.length], [2, 1]);
 });
 
 test("a service subscriber is called through its binding, and again when it throws", async (t) => {

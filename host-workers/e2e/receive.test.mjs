@@ -1,8 +1,9 @@
-// Receiving, in real workerd on real D1: what is kept, what is parked, what is answered.
+// Receiving, in real workerd on real D1: what is kept, what is parked, what is answered, as far as it is the Worker's own.
+// What every host does alike is in host-test/scenarios, which behaviour.test.mjs runs.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { DEAD, QUEUE, movement } from "./lib/apps.mjs";
+import { QUEUE, movement } from "./lib/apps.mjs";
 import { scenario } from "./lib/scenario.mjs";
 import { until } from "./lib/workerd.mjs";
 
@@ -46,66 +47,6 @@ test("a batch of ten costs one round trip to D1, and four rows a message with on
   const [ran] = running.entries("delivery.ran");
   assert.deepEqual([ran.done, ran.store_batches, ledger.calls.length], [10, 1, 10]);
   assert.equal(received.rows_written + ran.rows_written, 4 * 10 + 1);
-});
-
-test("a poison message does not hold back nine good ones", async (t) => {
-  const { running, ledger } = await scenario(t);
-  const messages = Array.from({ length: 10 }, (_, index) => text(movement(index + 1)));
-  messages[4] = text(movement(5, { quantity: "five" }));
-  assertAllAcknowledged(await running.dispatch(QUEUE, messages), messages);
-
-  const [parked, ...more] = await running.query("SELECT * FROM jadpo_parked_messages");
-  assert.equal(more.length, 0);
-  assert.equal(parked.reason, "rejected");
-  assert.equal(parked.detail, "quantity: expected Int, found text");
-  assert.equal(parked.message_id, "m5");
-  await until(() => ledger.calls.length === 9, { what: "nine are delivered" });
-});
-
-test("the same id is one event, in the same batch and in a later one", async (t) => {
-  const { running, ledger } = await scenario(t);
-  const messages = Array.from({ length: 10 }, () => text(movement(1)));
-  assertAllAcknowledged(await running.dispatch(QUEUE, messages), messages);
-  assertAllAcknowledged(await running.dispatch(QUEUE, messages.slice(0, 2)), messages.slice(0, 2));
-
-  const received = running.entries("queue.received");
-  assert.deepEqual(received.map(({ kept, repeats }) => [kept, repeats]), [[1, 9], [0, 2]]);
-  assert.equal((await running.query("SELECT * FROM jadpo_events")).length, 1);
-  await until(() => ledger.calls.length === 1, { what: "it is delivered" });
-});
-
-test("a batch of a queue that the program does not receive is retried whole and logged", async (t) => {
-  const { running } = await scenario(t);
-  const result = await running.dispatch("surprise", [{ ...text(movement(1)), attempts: 1 }, { body: "b", attempts: 3 }]);
-  assert.equal(result.outcome, "ok");
-  assert.deepEqual(result.explicitAcks, []);
-  assert.deepEqual(result.retryMessages, [
-    { msgId: "m1", delaySeconds: 10 },
-    { msgId: "m2", delaySeconds: 40 },
-  ]);
-  const [{ queue, count, code }] = running.entries("queue.retried");
-  assert.deepEqual({ queue, count, code }, { queue: "surprise", count: 2, code: "not_received" });
-});
-
-test("the delay of a retry doubles with the attempts and ends at an hour", async (t) => {
-  const { running } = await scenario(t);
-  const messages = [1, 2, 3, 9, 10, 31].map((attempts) => ({ body: "b", attempts }));
-  const { retryMessages } = await running.dispatch("surprise", messages);
-  assert.deepEqual(retryMessages.map(({ delaySeconds }) => delaySeconds), [10, 20, 40, 2560, 3600, 3600]);
-});
-
-test("a dead letter is parked whole and acknowledged, whether it can be read or not", async (t) => {
-  const { running, ledger } = await scenario(t);
-  const messages = [text(movement(1)), { body: "no JSON {" }];
-  assertAllAcknowledged(await running.dispatch(DEAD, messages), messages);
-  const parked = await running.query("SELECT * FROM jadpo_parked_messages ORDER BY id");
-  assert.deepEqual(parked.map(({ reason, event, key }) => [reason, event, key]), [
-    ["dead_lettered", "StockMoved", "mv-1"],
-    ["dead_lettered", null, null],
-  ]);
-  assert.equal(parked[1].body, "no JSON {");
-  assert.equal((await running.query("SELECT * FROM jadpo_events")).length, 0);
-  assert.equal(ledger.calls.length, 0);
 });
 
 test("a Worker whose stores are not migrated retries all and keeps nothing; once migrated it keeps", async (t) => {

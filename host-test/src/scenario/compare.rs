@@ -1,40 +1,62 @@
 //! What must be there against what is there.
 
-use serde_json::Value;
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
 
 /// Seconds that a number may be off where real time passed.
 const ABOUT: f64 = 3.0;
 
+/// What `{ as = "name" }` stood for where it was first met.
+pub(super) type Named = BTreeMap<String, Value>;
+
 /// What is wrong, in words, with the path to it; `None` when everything that is expected is there.
 ///
 /// A number against a list is its length. A table asks for what it names and nothing else, `{ contains = "…" }` for a
-/// part of a text, `{ about = 10 }` for a number that is 3 off at most.
-pub(super) fn mismatch(path: &str, expected: &Value, actual: &Value) -> Option<String> {
+/// part of a text, `{ about = 10 }` for a number that is 3 off at most, `{ as = "key" }` for a text or a number that is
+/// the same wherever `key` stands.
+pub(super) fn mismatch(path: &str, expected: &Value, actual: &Value, named: &mut Named) -> Option<String> {
+    let wrong = || Some(format!("{path}: expected {expected}, found {actual}"));
     match (expected, actual) {
         (Value::Number(_), Value::Array(list)) => {
-            let right = expected.as_u64() == u64::try_from(list.len()).ok();
-            (!right).then(|| format!("{path}: expected {expected}, found {}: {actual}", list.len()))
+            if expected.as_u64() == u64::try_from(list.len()).ok() {
+                None
+            } else {
+                wrong()
+            }
         }
-        (Value::Array(expected), Value::Array(actual)) if expected.len() == actual.len() => expected
-            .iter()
-            .zip(actual)
-            .enumerate()
-            .find_map(|(place, (expected, actual))| mismatch(&format!("{path}[{place}]"), expected, actual)),
-        (Value::Object(fields), _)
-            if fields.len() == 1 && (fields.contains_key("contains") || fields.contains_key("about")) =>
-        {
-            let contains = fields.get("contains").and_then(Value::as_str);
-            let about = fields.get("about").and_then(Value::as_f64);
-            let right = contains.is_some_and(|part| actual.as_str().is_some_and(|text| text.contains(part)))
-                || about.is_some_and(|number| actual.as_f64().is_some_and(|actual| (actual - number).abs() <= ABOUT));
-            (!right).then(|| format!("{path}: expected {expected}, found {actual}"))
+        (Value::Array(expected), Value::Array(actual)) if expected.len() == actual.len() => {
+            let mut pairs = expected.iter().zip(actual).enumerate();
+            pairs.find_map(|(place, (expected, actual))| mismatch(&format!("{path}[{place}]"), expected, actual, named))
         }
-        (Value::Object(fields), Value::Object(found)) => fields.iter().find_map(|(name, expected)| {
-            mismatch(&format!("{path}.{name}"), expected, found.get(name).unwrap_or(&Value::Null))
-        }),
+        (Value::Object(fields), _) => match one_word(fields) {
+            Some(("contains", Value::String(part))) => {
+                if actual.as_str().is_some_and(|text| text.contains(part.as_str())) { None } else { wrong() }
+            }
+            Some(("about", number)) => {
+                let off = actual.as_f64().zip(number.as_f64()).map(|(actual, number)| (actual - number).abs());
+                if off.is_some_and(|off| off <= ABOUT) { None } else { wrong() }
+            }
+            Some(("as", Value::String(name))) => {
+                let first = named.entry(name.clone()).or_insert_with(|| actual.clone());
+                let right = first == actual && (actual.is_string() || actual.is_number());
+                if right { None } else { Some(format!("{path}: expected {first} again, found {actual}")) }
+            }
+            _ => {
+                let found = |name: &str| actual.as_object().and_then(|found| found.get(name)).unwrap_or(&Value::Null);
+                let mut fields = fields.iter();
+                fields.find_map(|(name, expected)| mismatch(&format!("{path}.{name}"), expected, found(name), named))
+            }
+        },
         _ if expected == actual => None,
-        _ => Some(format!("{path}: expected {expected}, found {actual}")),
+        _ => wrong(),
     }
+}
+
+/// A table with one entry, which may be a word about a value.
+fn one_word(fields: &Map<String, Value>) -> Option<(&str, &Value)> {
+    let (name, value) = fields.iter().next()?;
+    (fields.len() == 1).then_some((name.as_str(), value))
 }
 
 /// As [`mismatch`], for a log: each line that is expected is there, in this order; others may be between them.
@@ -42,7 +64,7 @@ pub(super) fn missing_line(expected: &Value, log: &[Value]) -> Option<String> {
     let mut lines = log.iter();
     let expected = expected.as_array().map(Vec::as_slice).unwrap_or_default();
     expected.iter().find_map(|line| {
-        let found = lines.by_ref().any(|actual| mismatch("log", line, actual).is_none());
+        let found = lines.by_ref().any(|actual| mismatch("log", line, actual, &mut Named::new()).is_none());
         (!found).then(|| format!("log: no line {line}, in that order, among {}", Value::from(log.to_vec())))
     })
 }
@@ -56,8 +78,8 @@ mod tests {
     #[test]
     fn what_is_not_named_is_not_asked_for_and_what_is_named_is() {
         let seen = json!({ "events": [{ "key": "a", "body": "x" }], "n": 1 });
-        assert_eq!(mismatch("", &json!({ "events": [{ "key": "a" }] }), &seen), None);
-        assert_eq!(mismatch("", &json!({ "events": 1 }), &seen), None);
+        assert_eq!(mismatch("", &json!({ "events": [{ "key": "a" }] }), &seen, &mut Named::new()), None);
+        assert_eq!(mismatch("", &json!({ "events": 1 }), &seen, &mut Named::new()), None);
         for wrong in [
             json!({ "events": 2 }),
             json!({ "events": [] }),
@@ -68,12 +90,20 @@ mod tests {
             json!({ "n": "1" }),
             json!({ "parked": 0 }),
         ] {
-            assert!(mismatch("", &wrong, &seen).is_some(), "{wrong}");
+            assert!(mismatch("", &wrong, &seen, &mut Named::new()).is_some(), "{wrong}");
         }
-        assert_eq!(
-            mismatch("", &json!({ "n": { "about": 3 }, "events": [{ "body": { "contains": "x" } }] }), &seen),
-            None
-        );
+        let words = json!({ "n": { "about": 3 }, "events": [{ "body": { "contains": "x" }, "key": { "as": "k" } }] });
+        assert_eq!(mismatch("", &words, &seen, &mut Named::new()), None);
+    }
+
+    #[test]
+    fn a_name_stands_for_the_same_thing_wherever_it_is_met() {
+        let expected = json!([{ "key": { "as": "k" } }, { "key": { "as": "k" } }]);
+        let same = json!([{ "key": "a" }, { "key": "a" }]);
+        assert_eq!(mismatch("", &expected, &same, &mut Named::new()), None);
+        for other in [json!([{ "key": "a" }, { "key": "b" }]), json!([{}, {}])] {
+            assert!(mismatch("", &expected, &other, &mut Named::new()).is_some(), "{other}");
+        }
     }
 
     #[test]

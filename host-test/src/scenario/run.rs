@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::compare::{mismatch, missing_line};
+use super::compare::{Named, mismatch, missing_line};
 use super::{Answered, Answers, HandOver, Scenario, Stage, Step};
 
 /// How scenarios ended on a host.
@@ -89,7 +89,7 @@ fn perform<S: Stage>(stage: &mut S, step: &Step) -> Result<(), String> {
             }
             if let Some(expected) = &asked.answer {
                 let actual = serde_json::from_str(&answer).map_err(|error| format!("{error}: {answer}"))?;
-                return mismatch("answer", expected, &actual).map_or(Ok(()), Err);
+                return mismatch("answer", expected, &actual, &mut Named::new()).map_or(Ok(()), Err);
             }
         }
         Step::Deploy(app) => stage.deploy(app),
@@ -127,14 +127,20 @@ fn see<S: Stage>(stage: &mut S, expected: &BTreeMap<String, Value>) -> Result<()
 }
 
 fn wrong(expected: &BTreeMap<String, Value>, seen: &Value) -> Option<String> {
+    let mut named = Named::new();
     expected.iter().find_map(|(what, expected)| match what.as_str() {
+        "log_without" => {
+            let log = seen["log"].to_string();
+            let held = expected.as_str().is_none_or(|text| log.contains(text));
+            held.then(|| format!("the log holds {expected}: {log}"))
+        }
         "log" => missing_line(expected, seen["log"].as_array().map(Vec::as_slice).unwrap_or_default()),
         // A subscriber that was not called has no list.
         "calls" => expected.as_object().into_iter().flatten().find_map(|(name, expected)| {
             let none = Value::Array(Vec::new());
-            mismatch(&format!("calls.{name}"), expected, seen["calls"].get(name).unwrap_or(&none))
+            mismatch(&format!("calls.{name}"), expected, seen["calls"].get(name).unwrap_or(&none), &mut named)
         }),
-        what => mismatch(what, expected, &seen[what]),
+        what => mismatch(what, expected, &seen[what], &mut named),
     })
 }
 
