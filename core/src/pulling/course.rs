@@ -19,6 +19,9 @@ use crate::queue::Answer;
 pub const PULLS_MAX: usize = 8;
 /// Batches that were pulled and are not received yet, at most, those being pulled included: their bodies are in memory.
 const IN_HAND_MAX: usize = 2 * PULLS_MAX;
+/// How long a batch may take from its pull to the store before no more is pulled beside it, in milliseconds; half a
+/// lease if that is shorter.
+const SLOW_MS: i64 = 1_000;
 /// Leases of one connection that are held and not settled, at most. Past it nothing is pulled: the queue takes no
 /// answers.
 pub const HELD_MAX: usize = 4_000;
@@ -89,7 +92,8 @@ pub struct Course {
     /// How many pulls there may be side by side now.
     side_by_side: usize,
     pulling: usize,
-    receiving: usize,
+    /// When each batch was asked for that is being received.
+    receiving: Vec<i64>,
     settles: Settles,
     /// Pulls in a row that gave nothing.
     empty: u32,
@@ -121,7 +125,7 @@ impl Course {
             good_pulls: 0,
             side_by_side: 1,
             pulling: 0,
-            receiving: 0,
+            receiving: Vec::new(),
             settles: Settles::default(),
             empty: 0,
             idle_until_ms: i64::MIN,
@@ -147,7 +151,7 @@ impl Course {
             return Some(Act::Settle { queue_id: queue_id.clone(), group });
         }
         let is_time = !self.stopping && now_ms >= self.pull_at_ms();
-        if !is_time || !self.has_room() {
+        if !is_time || !self.has_room(now_ms) {
             return None;
         }
         self.pulling += 1;
@@ -166,18 +170,22 @@ impl Course {
         self.idle_until_ms.max(self.not_before_ms)
     }
 
-    fn has_room(&self) -> bool {
-        let asked_for = (self.pulling + self.receiving + 1) * self.batch_size as usize;
+    fn has_room(&self, now_ms: i64) -> bool {
+        let in_hand = self.pulling + self.receiving.len();
+        let asked_for = (in_hand + 1) * self.batch_size as usize;
+        // A store that hangs says nothing yet, and what is pulled meanwhile would lose a delivery for it.
+        let slow_ms = SLOW_MS.min(i64::from(self.source.visibility_ms) / 2);
         self.pulling < self.side_by_side
-            && self.pulling + self.receiving < IN_HAND_MAX
+            && in_hand < IN_HAND_MAX
             && self.settles.held() + asked_for <= HELD_MAX
+            && self.receiving.iter().all(|asked_at_ms| now_ms.saturating_sub(*asked_at_ms) < slow_ms)
     }
 
     /// When there is something to do if nothing happens before; `None` if only what is under way can bring something.
     #[must_use]
-    pub fn wakes_at(&self) -> Option<i64> {
+    pub fn wakes_at(&self, now_ms: i64) -> Option<i64> {
         let settles = self.settles.wakes_at().filter(|_| self.queue_id.is_some());
-        let may_pull = if self.queue_id.is_some() { self.has_room() } else { !self.finding };
+        let may_pull = if self.queue_id.is_some() { self.has_room(now_ms) } else { !self.finding };
         let pulls = (!self.stopping && may_pull).then(|| self.pull_at_ms());
         settles.into_iter().chain(pulls).min()
     }
@@ -227,7 +235,9 @@ impl Course {
             }
             return Vec::new();
         }
-        self.receiving += usize::from(!lent.is_empty());
+        if !lent.is_empty() {
+            self.receiving.push(asked_at_ms);
+        }
         lent
     }
 
@@ -259,7 +269,9 @@ impl Course {
 
     /// Says what the program answered for messages that were pulled at `asked_at_ms`.
     pub fn received(&mut self, answers: Vec<(String, Answer)>, asked_at_ms: i64, now_ms: i64, random: u64) {
-        self.receiving = self.receiving.saturating_sub(1);
+        if let Some(place) = self.receiving.iter().position(|known| *known == asked_at_ms) {
+            self.receiving.swap_remove(place);
+        }
         let ends_ms = self.ends_ms(asked_at_ms);
         let is_kept = answers.iter().any(|(_, answer)| *answer == Answer::Ack);
         let is_empty = answers.is_empty();
@@ -308,7 +320,7 @@ impl Course {
     /// Whether nothing is left to do after [`Course::stop`].
     #[must_use]
     pub fn is_over(&self) -> bool {
-        let idle = self.pulling == 0 && self.receiving == 0 && !self.finding;
+        let idle = self.pulling == 0 && self.receiving.is_empty() && !self.finding;
         self.stopping && idle && self.settles.held() == 0
     }
 

@@ -44,6 +44,8 @@ pub(crate) fn payload(name: &str) -> Vec<u8> {
 pub(crate) struct Server {
     child: Child,
     pub(crate) url: String,
+    /// What it said of its API when it started.
+    pub(crate) api: Value,
     store: PathBuf,
     lines: mpsc::Receiver<Value>,
 }
@@ -83,9 +85,10 @@ impl Server {
     }
 
     fn start(dir: &Path, args: &[&str], envs: &[(&str, &str)]) -> Self {
+        let listen: &[&str] = if args.contains(&"--listen") { &[] } else { &["--listen", "127.0.0.1:0"] };
         let mut child = command(dir)
             .args(args)
-            .args(["--listen", "127.0.0.1:0"])
+            .args(listen)
             .envs(envs.iter().copied())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -101,8 +104,12 @@ impl Server {
                 }
             }
         });
-        let mut server = Self { child, url: String::new(), store: dir.join(".jadpo/queues.db"), lines };
-        server.logged("server.started")["url"].as_str().unwrap_or_default().clone_into(&mut server.url);
+        let store = dir.join(".jadpo/queues.db");
+        let mut server = Self { child, url: String::new(), api: Value::Null, store, lines };
+        let mut before = Vec::new();
+        let started = server.logged_after("server.started", &mut before);
+        started["url"].as_str().unwrap_or_default().clone_into(&mut server.url);
+        server.api = before.into_iter().find(|line| line["event"] == "api.ready").unwrap_or_default();
         server
     }
 
@@ -112,8 +119,12 @@ impl Server {
 
     /// Waits for a log line of this event.
     pub(crate) fn logged(&self, event: &str) -> Value {
+        self.logged_after(event, &mut Vec::new())
+    }
+
+    /// As [`Server::logged`], with the lines before it.
+    fn logged_after(&self, event: &str, seen: &mut Vec<Value>) -> Value {
         let end = Instant::now() + LONG;
-        let mut seen = Vec::new();
         while let Ok(line) = self.lines.recv_timeout(end.saturating_duration_since(Instant::now())) {
             if line["event"] == event {
                 return line;

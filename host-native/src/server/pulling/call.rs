@@ -5,16 +5,22 @@ use std::time::Duration;
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{self, HeaderValue};
-use jadpo_core::pulling::{Act, Answer, Request, Source, Trouble};
+use jadpo_core::pulling::{Act, Answer, Request, Source, Token, Trouble};
 
 use crate::http::{Client, Unread, Whole, uri};
 
 /// An answer that came whole.
-pub(super) struct Came(Whole);
+pub(super) struct Came {
+    whole: Whole,
+    token: Token,
+}
 
 impl Came {
-    pub(super) fn read(&self) -> Answer<'_> {
-        Answer { status: self.0.status, retry_after: self.0.retry_after.as_deref(), body: &self.0.body }
+    /// What this reads of the answer. What a server says of a request may hold its token, and is logged without.
+    pub(super) fn read<T>(&self, as_this: impl FnOnce(&Answer<'_>) -> Result<T, Trouble>) -> Result<T, Trouble> {
+        let Whole { status, retry_after, body } = &self.whole;
+        let answer = Answer { status: *status, retry_after: retry_after.as_deref(), body };
+        as_this(&answer).map_err(|trouble| trouble.without(&self.token.0))
     }
 }
 
@@ -43,7 +49,7 @@ pub(super) async fn call(
         .map_err(|error| Trouble::failed(error.to_string()))?;
     let limit = Duration::from_millis(time_max_ms.into());
     match client.fetch(request, answer_bytes_max, limit).await {
-        Ok(whole) => Ok(Came(whole)),
+        Ok(whole) => Ok(Came { whole, token }),
         Err(Unread::TooLong) => Err(Trouble::too_long(answer_bytes_max)),
         Err(Unread::Broken(why)) => Err(Trouble::failed(why)),
     }

@@ -49,7 +49,7 @@ pub(super) async fn run(shared: Shared, client: Client, course: Course, mut stop
         if connection.course.is_over() {
             return;
         }
-        let wakes = connection.course.wakes_at().map(|at_ms| connection.at(at_ms));
+        let wakes = connection.course.wakes_at(connection.now_ms()).map(|at_ms| connection.at(at_ms));
         tokio::select! {
             Some(end) = connection.under_way.join_next() => match end {
                 Ok(end) => connection.take(end),
@@ -134,14 +134,16 @@ async fn perform(shared: Shared, client: Client, source: Arc<Source>, act: Act, 
     let answer = call(&client, &source, &act, |name| shared.host.env(name)).await;
     match act {
         Act::Find { page } => {
-            End::Found(answer.and_then(|answer| found(&answer.read(), source.queue_name(), page, now_ms())))
+            let name = source.queue_name();
+            End::Found(answer.and_then(|came| came.read(|answer| found(answer, name, page, now_ms()))))
         }
         Act::Pull { batch_size, .. } => {
-            let outcome = answer.and_then(|answer| pulled(&answer.read(), now_ms()));
+            let outcome = answer.and_then(|came| came.read(|answer| pulled(answer, now_ms())));
             End::Pulled { batch_size, asked_at_ms, outcome }
         }
         Act::Settle { group, .. } => {
-            End::Settled { group, outcome: answer.and_then(|answer| settled(&answer.read(), now_ms())) }
+            let outcome = answer.and_then(|came| came.read(|answer| settled(answer, now_ms())));
+            End::Settled { group, outcome }
         }
     }
 }
