@@ -1,4 +1,5 @@
-//! The Cloudflare Queues REST API: its JSON, for who asks ([`wire`], [`body`]), and its rules, for who answers.
+//! The Cloudflare Queues REST API: its JSON, for who asks and who answers ([`wire`]), and its rules, for who
+//! answers. Who asks is [`crate::pulling`].
 //!
 //! A server hands a request over as it came ([`Call::read`]), carries it out inside one transaction of the broker's for
 //! each of its parts ([`Call::run`]), and sends the answer ([`Done::answer`], [`Refusal::answer`]). Who may do what is
@@ -40,7 +41,8 @@
 mod access;
 #[cfg(feature = "broker")]
 mod answer;
-pub mod body;
+#[cfg(feature = "broker")]
+mod body;
 #[cfg(feature = "broker")]
 mod consumers;
 #[cfg(feature = "broker")]

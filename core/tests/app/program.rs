@@ -4,6 +4,7 @@ use jadpo_core::program::Program;
 
 const DESIGN: &str = include_str!("design.jadpo");
 const WAREHOUSE: &str = include_str!("../../../host-test/apps/warehouse/app.jadpo");
+const SUPPLIER: &str = include_str!("../../../host-test/apps/supplier/app.jadpo");
 
 fn program(source: &str) -> Program {
     let compiled = compile(source);
@@ -25,8 +26,15 @@ fn the_demo_s_app_compiles_to_its_program_without_a_note() {
 }
 
 #[test]
+fn the_example_of_a_queue_that_is_pulled_compiles_to_its_program_without_a_note() {
+    assert_eq!(compile(SUPPLIER).notes, []);
+    let json = serde_json::to_string_pretty(&program(SUPPLIER)).unwrap();
+    expect_file!["supplier.json"].assert_eq(&format!("{json}\n"));
+}
+
+#[test]
 fn a_program_comes_back_from_its_json_as_it_was() {
-    for source in [DESIGN, WAREHOUSE] {
+    for source in [DESIGN, WAREHOUSE, SUPPLIER] {
         let program = program(source);
         let json = serde_json::to_string(&program).unwrap();
         assert_eq!(serde_json::from_str::<Program>(&json).unwrap(), program);

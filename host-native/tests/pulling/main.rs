@@ -6,6 +6,7 @@
 
 mod bodies;
 mod cloud;
+mod example;
 mod faults;
 mod kills;
 mod life;
