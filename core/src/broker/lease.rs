@@ -42,7 +42,7 @@ const SECRET_BYTES: usize = 24;
 
 impl LeaseKey {
     /// `None` if there are no bytes to make a key of.
-    pub(super) fn new(key: &[u8]) -> Option<Self> {
+    pub(crate) fn new(key: &[u8]) -> Option<Self> {
         if key.len() < TAG_BYTES {
             return None;
         }

@@ -61,6 +61,8 @@ mod rules;
 mod run;
 #[cfg(feature = "broker")]
 mod settings;
+#[cfg(all(test, feature = "broker"))]
+mod tests;
 pub mod wire;
 
 #[cfg(feature = "broker")]

@@ -1,7 +1,8 @@
 //! The store fails at each statement of each operation: nothing of it is there, and it works when it is done again.
 
 use jadpo_core::broker::{
-    BrokerError, Lease, NewMessage, Once, Peek, Redrive, Retry, Run, RunOutcome, Settings, Settle,
+    BrokerError, ConsumerKind, Lease, NewApiToken, NewMessage, Once, Peek, Redrive, Retry, Run, RunOutcome, Settings,
+    Settle,
 };
 
 use super::support::{Fixture, batch, message, retry, settings};
@@ -9,7 +10,7 @@ use super::support::{Fixture, batch, message, retry, settings};
 type Operation = fn(&mut Fixture) -> Result<(), BrokerError>;
 
 /// Each with a name and with how many statements it has, at least.
-const OPERATIONS: [(&str, usize, Operation); 20] = [
+const OPERATIONS: [(&str, usize, Operation); 24] = [
     ("send", 3, |f| f.send_batch("jobs", &batch(&["x", "y"])).map(drop)),
     ("take", 2, |f| f.try_take("jobs", 10).map(drop)),
     ("settle", 5, |f| {
@@ -58,6 +59,13 @@ const OPERATIONS: [(&str, usize, Operation); 20] = [
         let redrive = Redrive { source: "dead".to_owned(), to: Some("patient".to_owned()), ..Redrive::default() };
         f.run(|broker, sql, at| broker.redrive(sql, at, &redrive)).map(drop)
     }),
+    ("add a consumer", 2, |f| {
+        let (kind, settings) = (ConsumerKind::HttpPull, ConsumerKind::HttpPull.default_settings());
+        f.run(|broker, sql, at| broker.add_consumer(sql, at, "jobs", kind, settings, None)).map(drop)
+    }),
+    ("remove a consumer", 2, |f| f.run(|broker, sql, at| broker.remove_consumer(sql, at, "patient")).map(drop)),
+    ("create a token", 1, |f| f.run(|broker, sql, at| broker.create_token(sql, at, token("new")).map(drop))),
+    ("revoke a token", 1, |f| f.run(|broker, sql, _| broker.revoke_token(sql, "old")).map(drop)),
     ("redrive", 12, |f| f.run(|broker, sql, at| broker.redrive_step(sql, at, 1, 100)).map(drop)),
 ];
 
@@ -65,6 +73,10 @@ fn retry_taken(f: &mut Fixture, name: &str) -> Result<(), BrokerError> {
     let lease = f.held.iter().find(|taken| (taken.message.body == b"p") == (name == "patient")).unwrap().lease;
     let retry = Retry { progress: Some("some".to_owned()), ..retry(lease, None) };
     f.run(|broker, sql, at| broker.retry_taken(sql, at, name, &retry, 60_000)).map(drop)
+}
+
+fn token(name: &str) -> NewApiToken {
+    NewApiToken { name: name.to_owned(), may_read: true, may_write: false, queues: Vec::new(), expires_at_ms: None }
 }
 
 fn one_delivery(dead: Option<&str>) -> Settings {
@@ -95,6 +107,10 @@ impl Fixture {
         f.run(|broker, sql, at| broker.redrive(sql, at, &redrive)).unwrap();
         f.send_batch("jobs", &batch(&["a", "b", "c", "d"])).unwrap();
         f.send("patient", "p");
+        let kind = ConsumerKind::HttpPull;
+        let set = kind.default_settings();
+        f.run(|broker, sql, at| broker.add_consumer(sql, at, "patient", kind, set, None)).unwrap();
+        f.run(|broker, sql, at| broker.create_token(sql, at, token("old"))).unwrap();
         f.held = f.take("jobs");
         let patient = f.take("patient");
         f.held.extend(patient);

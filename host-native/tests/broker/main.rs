@@ -3,6 +3,8 @@
 
 // Marked as tests so that helpers, too, may unwrap.
 #[cfg(test)]
+mod clients;
+#[cfg(test)]
 mod costs;
 #[cfg(test)]
 mod crash;

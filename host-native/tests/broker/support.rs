@@ -207,6 +207,8 @@ impl Fixture {
             "SELECT name || enabled || coalesce(run_at, '') || coalesce(last_occurrence, '') FROM jadpo_triggers",
             "SELECT hex(key) || hex(id) FROM jadpo_queue_once",
             "SELECT name || token FROM jadpo_webhook_tokens",
+            "SELECT queue || id || coalesce(script, '') FROM jadpo_queue_consumers",
+            "SELECT id || name || hex(hash) || queues FROM jadpo_api_tokens",
             "SELECT id || state || at_due || ' ' || at_seq || ' ' || moved FROM jadpo_redrives",
             "SELECT queue FROM jadpo_queue_garbage",
             "SELECT seq || hex(id) || coalesce(dead_queue, '') FROM jadpo_queue_messages",

@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: figures, each beside a peer in the same run.
 
 mod broker;
+mod pull;
 mod receive;
 
 use crate::problem::{Problem, Result};
@@ -21,6 +22,7 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand)]
 enum What {
     Broker(broker::Args),
+    Pull(pull::Args),
     Receive(receive::Args),
 }
 
@@ -31,6 +33,7 @@ enum What {
 pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     match &args.what {
         What::Broker(args) => broker::command(ws, args),
+        What::Pull(args) => pull::command(ws, args),
         What::Receive(args) => receive::command(ws, args),
     }
 }
