@@ -5,15 +5,13 @@ use std::future::Future;
 use std::path::Path;
 
 use jadpo_core::admin;
-use jadpo_core::app::{Lines, compile};
+use jadpo_core::app::{Compiled, Lines, compile};
 use jadpo_core::bindings::ADMIN_TOKEN;
 use jadpo_core::deliver::{Delivered, deliver, deliver_due};
 use jadpo_core::host::Host as _;
 use jadpo_core::queue::{Answer, Batch, Body, Message};
 use jadpo_core::receive;
 use jadpo_core::start::App;
-use jadpo_core::store::Row;
-use jadpo_core::store::schema::NEVER_MS;
 use jadpo_core::tick::tick;
 
 use crate::TestHost;
@@ -23,12 +21,12 @@ use crate::view::{self, Delivery, Event, Parked};
 
 /// Virtual time after which an app that has not settled never will: 10 days. A message that is refused by everything
 /// takes 22 hours to reach the dead-letter queue and 4 days there.
-const IDLE_WITHIN_MS: i64 = 10 * 24 * 3_600_000;
+pub(crate) const IDLE_WITHIN_MS: i64 = 10 * 24 * 3_600_000;
 
 /// How long an invocation may run on after its answers: what `waitUntil` has on Workers.
-const WAIT_UNTIL_MS: i64 = 30_000;
+pub(crate) const WAIT_UNTIL_MS: i64 = 30_000;
 /// The tick comes every minute.
-const TICK_MS: i64 = 60_000;
+pub(crate) const TICK_MS: i64 = 60_000;
 
 /// The operator's token on every test host.
 const OPERATOR_TOKEN: &str = "a-token-for-tests-only";
@@ -108,8 +106,11 @@ impl TestApp {
     #[must_use]
     pub fn on(host: TestHost, source: &str) -> Self {
         let app = built(source);
+        host.seed_from_environment();
         host.set_env(ADMIN_TOKEN, OPERATOR_TOKEN);
-        let cloudflare = RefCell::new(Cloudflare::of(&app.program));
+        let mut cloudflare = Cloudflare::of(&app.program);
+        cloudflare.seed(host.seeded());
+        let cloudflare = RefCell::new(cloudflare);
         let last_tick = RefCell::new(host.time_ms() / TICK_MS);
         let (answers, deaths) = (RefCell::default(), RefCell::default());
         Self { host, app: RefCell::new(app), cloudflare, answers, deaths, last_tick }
@@ -241,14 +242,7 @@ impl TestApp {
 
     /// When the next tick comes that finds something to do.
     fn next_tick_at(&self) -> Option<i64> {
-        let due = self.host.look_if_there("jadpo_deliveries", "SELECT min(due_at) FROM jadpo_deliveries");
-        let marked = self.host.look_if_there(
-            "jadpo_parked_messages",
-            "SELECT min(retry_at) FROM jadpo_parked_messages WHERE retry_at IS NOT NULL",
-        );
-        let first_of = |rows: &[Row]| rows.first().and_then(|row| row.integer(0));
-        let due_ms = first_of(&due).filter(|due_ms| *due_ms < NEVER_MS);
-        let due_ms = due_ms.into_iter().chain(first_of(&marked)).min()?;
+        let due_ms = view::next_due_ms(&self.host)?;
         let due_tick = due_ms.div_euclid(TICK_MS) + i64::from(due_ms.rem_euclid(TICK_MS) > 0);
         Some(due_tick.max(*self.last_tick.borrow() + 1) * TICK_MS)
     }
@@ -353,19 +347,28 @@ impl TestApp {
     }
 }
 
+impl Drop for TestApp {
+    fn drop(&mut self) {
+        self.host.tell_seed();
+    }
+}
+
 /// Builds an app from its file, or from what `jadpo build` made of that.
-fn built(source: &str) -> App {
+pub(crate) fn built(source: &str) -> App {
     if source.trim_start().starts_with('{') {
         return App::start(source).unwrap_or_else(|error| panic!("{error}"));
     }
     let compiled = compile(source);
-    let Some(program) = compiled.program else {
-        let lines = Lines::new(source);
-        let problems = compiled.problems.iter().map(|problem| {
-            let (line, column) = lines.position(problem.span.start);
-            format!("\n  {line}:{column} {}: {}", problem.code, problem.message)
-        });
-        panic!("the app file has problems:{}", problems.collect::<String>());
-    };
-    App::new(program)
+    let found = problems(source, &compiled);
+    App::new(compiled.program.unwrap_or_else(|| panic!("the app file has problems:{found}")))
+}
+
+/// What is wrong in a file, a line each.
+pub(crate) fn problems(source: &str, compiled: &Compiled) -> String {
+    let lines = Lines::new(source);
+    let problems = compiled.problems.iter().map(|problem| {
+        let (line, column) = lines.position(problem.span.start);
+        format!("\n  {line}:{column} {}: {}", problem.code, problem.message)
+    });
+    problems.collect()
 }

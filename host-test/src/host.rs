@@ -14,6 +14,7 @@ use jadpo_core::store::{Row, Rows, Statement, StoreError, classify};
 
 use crate::clock::Clock;
 use crate::fault::{Faults, StoreFault};
+use crate::seed;
 use crate::store::Store;
 use crate::subscriber::{Answering, RecordedCall, Reply, Script, Subscriber};
 
@@ -27,6 +28,7 @@ struct State {
     clock: Clock,
     skew_ms: i64,
     random: fastrand::Rng,
+    seed: u64,
     store: Store,
     faults: Faults,
     env: BTreeMap<String, String>,
@@ -78,6 +80,7 @@ impl TestHost {
             clock: Clock::default(),
             skew_ms: 0,
             random: fastrand::Rng::with_seed(0),
+            seed: 0,
             store: store.unwrap_or_else(|error| panic!("the test's store cannot be opened: {error}")),
             faults: Faults::default(),
             env: BTreeMap::new(),
@@ -107,12 +110,34 @@ impl TestHost {
 
     /// Starts the randomness again from `seed`. It starts from 0.
     pub fn seed(&self, seed: u64) {
-        self.state().random.seed(seed);
+        let mut state = self.state();
+        state.seed = seed;
+        state.random.seed(seed);
+    }
+
+    /// The seed that its randomness follows.
+    #[must_use]
+    pub fn seeded(&self) -> u64 {
+        self.state().seed
+    }
+
+    /// Follows `JADPO_SEED`, if there is one and the test chose none.
+    pub(crate) fn seed_from_environment(&self) {
+        if let (0, Some(seed)) = (self.seeded(), seed::pinned()) {
+            self.seed(seed);
+        }
     }
 
     /// Sets an environment variable or secret.
     pub fn set_env(&self, name: &str, value: &str) {
         self.state().env.insert(name.to_owned(), value.to_owned());
+    }
+
+    /// Where a test fails: says which seed it failed under, and how to run it under that one again.
+    pub(crate) fn tell_seed(&self) {
+        if std::thread::panicking() {
+            eprintln!("the test failed under seed {0}; JADPO_SEED={0} runs it so again", self.seeded());
+        }
     }
 
     /// The virtual time, in milliseconds since 1970. It starts at 2026-11-30T12:00:00Z.
@@ -305,6 +330,14 @@ impl TestHost {
         done.unwrap_or_else(|error| panic!("{error} in: {sql}"));
     }
 
+    /// Counts a round trip to the store and says what goes wrong with it.
+    pub(crate) fn next_fault(&self) -> Option<StoreFault> {
+        let mut state = self.state();
+        state.batches += 1;
+        let batch = state.batches;
+        state.faults.next(batch)
+    }
+
     /// Carries a batch out under the fault in force.
     fn run_batch(&self, statements: &[Statement], fault: Option<StoreFault>) -> Result<Vec<Rows>, String> {
         let mut state = self.state();
@@ -356,12 +389,7 @@ impl TestHost {
 impl Host for TestHost {
     async fn batch(&self, statements: Vec<Statement>) -> Result<Vec<Rows>, StoreError> {
         self.step().await;
-        let fault = {
-            let mut state = self.state();
-            state.batches += 1;
-            let batch = state.batches;
-            state.faults.next(batch)
-        };
+        let fault = self.next_fault();
         if let Some(StoreFault::Slow(slow_ms)) = fault {
             self.sleep_ms(slow_ms.into()).await;
         }

@@ -173,6 +173,18 @@ pub(crate) fn parked(host: &TestHost) -> Vec<Parked> {
         .collect()
 }
 
+/// When the next tick finds something to do: a delivery that is due, or a message that an operator retried.
+pub(crate) fn next_due_ms(host: &TestHost) -> Option<i64> {
+    let due = host.look_if_there("jadpo_deliveries", "SELECT min(due_at) FROM jadpo_deliveries");
+    let marked = host.look_if_there(
+        "jadpo_parked_messages",
+        "SELECT min(retry_at) FROM jadpo_parked_messages WHERE retry_at IS NOT NULL",
+    );
+    let first_of = |rows: &[Row]| rows.first().and_then(|row| row.integer(0));
+    let due_ms = first_of(&due).filter(|due_ms| *due_ms < NEVER_MS);
+    due_ms.into_iter().chain(first_of(&marked)).min()
+}
+
 fn number(row: &Row, at: usize) -> i64 {
     row.integer(at).unwrap_or_else(|| panic!("column {at} is no whole number: {row:?}"))
 }

@@ -18,12 +18,12 @@ fn scenarios() -> Vec<Scenario> {
 
 #[test]
 fn every_scenario_holds_on_the_native_host() {
-    let outcome = scenario::run_all("native", &scenarios(), native::NativeStage::new);
+    let outcome = scenario::run_all("native", &scenarios(), |scenario| Box::new(native::NativeStage::new(scenario)));
     println!("{} scenarios hold, {} do not apply", outcome.ran, outcome.left_out);
 }
 
 #[test]
 fn every_scenario_holds_on_the_server() {
-    let outcome = scenario::run_all("server", &scenarios(), server::ServerStage::new);
+    let outcome = scenario::run_all("server", &scenarios(), |scenario| Box::new(server::ServerStage::new(scenario)));
     println!("{} scenarios hold, {} do not apply", outcome.ran, outcome.left_out);
 }

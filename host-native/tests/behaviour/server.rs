@@ -1,8 +1,10 @@
 //! The whole server as a stage: `jadpo dev` as a process, messages over HTTP, its own queues.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use jadpo_core::app::compile;
+use jadpo_core::trigger::Triggers;
 use jadpo_host_test::scenario::{
     Ack, Answered, Answers, Content, Given, HandOver, SEEN_DELIVERIES, SEEN_EVENTS, SEEN_PARKED, Scenario, SeenCall,
     Send, Stage, StoreDoes, Subscribing, in_seconds,
@@ -22,7 +24,7 @@ pub(crate) struct ServerStage {
     subscribers: Subscribers,
     /// What scenarios call messages, by the server's ids.
     names: BTreeMap<String, String>,
-    queues: BTreeSet<String>,
+    queues: Vec<String>,
     log: Vec<Value>,
 }
 
@@ -39,12 +41,15 @@ fn natively(app: &str) -> String {
 impl ServerStage {
     pub(crate) fn new(scenario: &Scenario) -> Self {
         let mut subscribers = Subscribers::default();
-        let folder = folder(&subscribers.reached_by(&natively(&scenario.app)));
+        let app = subscribers.reached_by(&natively(&scenario.app));
+        let program = compile(&app).program.unwrap();
+        let queues = Triggers::of(&program).declared().map(|declared| declared.queue.clone()).collect();
+        let folder = folder(&app);
         let mut envs: Vec<(&str, &str)> =
             scenario.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         envs.push(("JADPO_ADMIN_TOKEN", TOKEN));
         let server = Server::dev_with(folder.path(), &[], &envs);
-        Self { server, folder, subscribers, names: BTreeMap::new(), queues: BTreeSet::new(), log: Vec::new() }
+        Self { server, folder, subscribers, names: BTreeMap::new(), queues, log: Vec::new() }
     }
 
     fn look(&self, sql: &str) -> Vec<Value> {
@@ -119,7 +124,6 @@ impl Stage for ServerStage {
             Answers::Each(answers) => answers.clone(),
         };
         assert!(acks.iter().all(|answer| *answer == Answered::Word(Ack::Ack)), "only acks can be seen of a server");
-        self.queues.insert(batch.queue.clone());
         for (name, content) in &messages {
             let reply = self.post(&format!("/_queues/{}", batch.queue), content, &BTreeMap::new());
             assert_eq!(reply.status, 202, "{reply:?}");
@@ -149,10 +153,7 @@ impl Stage for ServerStage {
     fn send(&mut self, send: &Send) -> (u16, Option<String>) {
         let delay = send.delay_s.map(|seconds| format!("?delay={seconds}")).unwrap_or_default();
         let path = match (&send.queue, &send.webhook) {
-            (Some(queue), None) => {
-                self.queues.insert(queue.clone());
-                format!("/_queues/{queue}{delay}")
-            }
+            (Some(queue), None) => format!("/_queues/{queue}{delay}"),
             (None, Some(webhook)) => format!("/_webhooks/{webhook}"),
             _ => panic!("a message goes to a queue or to a webhook"),
         };

@@ -11,6 +11,7 @@ use crate::support::{Answer, Call, Function};
 struct Script {
     next: VecDeque<Does>,
     then: Option<Does>,
+    only: Option<String>,
 }
 
 struct Subscriber {
@@ -39,7 +40,7 @@ impl Subscribers {
     pub(crate) fn does(&mut self, does: &Subscribing) {
         let subscriber = self.0.get(&does.name).unwrap_or_else(|| panic!("the app has no subscriber {}", does.name));
         let next = does.answers.iter().cloned().collect();
-        *subscriber.script.lock().unwrap() = Script { next, then: does.then.clone() };
+        *subscriber.script.lock().unwrap() = Script { next, then: does.then.clone(), only: does.only.clone() };
     }
 
     /// Every call so far.
@@ -66,8 +67,11 @@ impl Subscriber {
     fn start() -> Self {
         let script = Arc::<Mutex<Script>>::default();
         let own = script.clone();
-        let function = Function::with(move |_| {
+        let function = Function::with(move |call| {
             let mut script = own.lock().unwrap();
+            if script.only.as_ref().is_some_and(|text| !String::from_utf8_lossy(&call.body).contains(text)) {
+                return Answer::Status(200);
+            }
             match script.next.pop_front().or_else(|| script.then.clone()).unwrap_or(Does::Answers(200)) {
                 Does::Answers(status) => Answer::Status(status),
                 Does::AnswersAfter(status, after) => Answer::Bytes(

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 pub use run::{Outcome, run_all};
 pub use seen::{SEEN_DELIVERIES, SEEN_EVENTS, SEEN_PARKED, SeenCall, in_seconds};
-pub use stage::TestStage;
+pub use stage::test_stage;
 
 /// The names that scenarios know hosts by.
 pub const HOSTS: [&str; 4] = ["test", "native", "server", "workers"];
@@ -107,6 +107,8 @@ pub struct Subscribing {
     pub answers: Vec<Does>,
     /// What it does with the calls after those; 200 if not said.
     pub then: Option<Does>,
+    /// Only calls whose body holds this text are meant; others are answered 200.
+    pub only: Option<String>,
 }
 
 /// What becomes of one call.

@@ -1,7 +1,10 @@
 //! Runs scenarios on a stage and tells what failed, by its sentence and its step.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -20,46 +23,59 @@ pub struct Outcome {
     pub failures: Vec<String>,
 }
 
+/// Scenarios that run side by side: what takes their time on a real host is waiting.
+const SIDE_BY_SIDE: usize = 4;
+
 /// Runs every scenario that applies to `host`, each on a stage of its own, and panics at the end with everything that
 /// failed. `JADPO_SCENARIO` chooses those whose sentence holds its value.
 ///
 /// # Panics
 /// When a scenario failed, or none ran.
-pub fn run_all<S: Stage>(host: &str, scenarios: &[Scenario], stage: impl Fn(&Scenario) -> S) -> Outcome {
+pub fn run_all(host: &str, scenarios: &[Scenario], stage: impl Fn(&Scenario) -> Box<dyn Stage> + Sync) -> Outcome {
     let chosen = std::env::var("JADPO_SCENARIO").unwrap_or_default();
-    let mut outcome = Outcome::default();
-    for scenario in scenarios.iter().filter(|scenario| scenario.to_string().contains(&chosen)) {
-        if scenario.not_on.contains_key(host) {
-            outcome.left_out += 1;
-            continue;
+    let chosen_ones: Vec<&Scenario> = scenarios.iter().filter(|one| one.to_string().contains(&chosen)).collect();
+    let (apply, left_out): (Vec<&Scenario>, Vec<&Scenario>) =
+        chosen_ones.into_iter().partition(|scenario| !scenario.not_on.contains_key(host));
+    let next = AtomicUsize::new(0);
+    let failures = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..SIDE_BY_SIDE {
+            scope.spawn(|| {
+                while let Some(scenario) = apply.get(next.fetch_add(1, Ordering::SeqCst)) {
+                    if let Some(failure) = failure(scenario, &stage) {
+                        failures.lock().unwrap_or_else(PoisonError::into_inner).push(failure);
+                    }
+                }
+            });
         }
-        outcome.ran += 1;
-        let step = std::cell::Cell::new(0);
-        let ran = catch_unwind(AssertUnwindSafe(|| {
-            let mut stage = stage(scenario);
-            for (place, does) in scenario.steps.iter().enumerate() {
-                step.set(place + 1);
-                perform(&mut stage, does)?;
-            }
-            Ok::<(), String>(())
-        }));
-        let why = match ran {
-            Ok(Ok(())) => continue,
-            Ok(Err(why)) => why,
-            Err(panic) => words(panic.as_ref()),
-        };
-        let does = step.get().checked_sub(1).and_then(|place| scenario.steps.get(place));
-        outcome.failures.push(format!("{scenario}\n  step {}: {does:?}\n  {why}", step.get()));
-    }
-    let failures = outcome.failures.join("\n\n");
-    assert!(
-        failures.is_empty(),
-        "{} of {} scenarios fail on {host}:\n\n{failures}\n",
-        outcome.failures.len(),
-        outcome.ran
-    );
+    });
+    let mut failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
+    failures.sort();
+    let outcome = Outcome { ran: apply.len(), left_out: left_out.len(), failures };
+    let told = outcome.failures.join("\n\n");
+    assert!(told.is_empty(), "{} of {} scenarios fail on {host}:\n\n{told}\n", outcome.failures.len(), outcome.ran);
     assert!(outcome.ran > 0 || !chosen.is_empty(), "no scenario applies to {host}");
     outcome
+}
+
+/// Runs a scenario and says what failed: its sentence, the step and why.
+fn failure(scenario: &Scenario, stage: impl Fn(&Scenario) -> Box<dyn Stage>) -> Option<String> {
+    let at = Cell::new(0);
+    let ran = catch_unwind(AssertUnwindSafe(|| {
+        let mut stage = stage(scenario);
+        for (place, step) in scenario.steps.iter().enumerate() {
+            at.set(place + 1);
+            perform(stage.as_mut(), step)?;
+        }
+        Ok::<(), String>(())
+    }));
+    let why = match ran {
+        Ok(Ok(())) => return None,
+        Ok(Err(why)) => why,
+        Err(panic) => words(panic.as_ref()),
+    };
+    let step = at.get().checked_sub(1).and_then(|place| scenario.steps.get(place));
+    Some(format!("{scenario}\n  step {}: {step:?}\n  {why}", at.get()))
 }
 
 fn words(panic: &(dyn std::any::Any + Send)) -> String {
@@ -68,7 +84,7 @@ fn words(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 /// Does a step; the error says in words what is wrong.
-fn perform<S: Stage>(stage: &mut S, step: &Step) -> Result<(), String> {
+fn perform(stage: &mut dyn Stage, step: &Step) -> Result<(), String> {
     match step {
         Step::Subscriber(does) => stage.subscriber(does),
         Step::Store(does) => stage.store(*does),
@@ -115,7 +131,7 @@ fn perform<S: Stage>(stage: &mut S, step: &Step) -> Result<(), String> {
 }
 
 /// Looks until everything is there, as long as the host has patience.
-fn see<S: Stage>(stage: &mut S, expected: &BTreeMap<String, Value>) -> Result<(), String> {
+fn see(stage: &mut dyn Stage, expected: &BTreeMap<String, Value>) -> Result<(), String> {
     let end = Instant::now() + Duration::from_millis(stage.patience_ms());
     loop {
         let Some(why) = wrong(expected, &stage.seen()) else { return Ok(()) };

@@ -1,58 +1,102 @@
 //! The test host as a stage.
 
+use std::collections::{BTreeMap, VecDeque};
+
 use jadpo_core::admin;
 use jadpo_core::queue::{Answer, Batch, Body, Message};
 use jadpo_core::store::Row;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::seen::{SEEN_DELIVERIES, SEEN_EVENTS, SEEN_PARKED, SeenCall, in_seconds};
 use super::{Ack, Answered, Content, Dies, Does, HandOver, Scenario, Send, Stage, StoreDoes, Subscribing};
-use crate::{Reply, StoreFault, TestApp};
+use crate::{Held, RecordedCall, Reply, Request, StoreFault, TestApp, TestHost, TestServer};
 
-/// The app of a scenario on the test host.
-pub struct TestStage {
+/// The app of a scenario on the test host: as on Workers if it has Cloudflare's queues, else as the queue server.
+#[must_use]
+pub fn test_stage(scenario: &Scenario) -> Box<dyn Stage> {
+    let on_workers = scenario.app.contains("cloudflare_queues");
+    if on_workers { Box::new(AppStage::new(scenario)) } else { Box::new(ServerStage::new(scenario)) }
+}
+
+fn set_env(host: &TestHost, scenario: &Scenario) {
+    for (name, value) in &scenario.env {
+        host.set_env(name, value);
+    }
+}
+
+fn tell(host: &TestHost, does: &Subscribing) {
+    let subscriber = host.subscriber(&does.name);
+    subscriber.recovers();
+    if let Some(text) = does.only.clone() {
+        let (mut next, then) = (VecDeque::from(does.answers.clone()), does.then.clone());
+        subscriber.answers_by(move |call| {
+            if !String::from_utf8_lossy(&call.body).contains(&text) {
+                return Reply::Status(200);
+            }
+            next.pop_front().or_else(|| then.clone()).as_ref().map_or(Reply::Status(200), reply)
+        });
+        return;
+    }
+    for answer in &does.answers {
+        subscriber.then(reply(answer));
+    }
+    if let Some(then) = &does.then {
+        subscriber.always(reply(then));
+    }
+}
+
+fn fail(host: &TestHost, does: StoreDoes) {
+    match does {
+        StoreDoes::Well => host.lift_faults(),
+        StoreDoes::Down => host.store_fails_until_lifted(StoreFault::Down),
+        StoreDoes::RollsBack => host.store_fails_until_lifted(StoreFault::BeforeCommit),
+        StoreDoes::LosesAnswers => host.store_fails_until_lifted(StoreFault::AfterCommit),
+        StoreDoes::Behind => host.meddle("UPDATE jadpo_schema SET version = version - 1"),
+        StoreDoes::Migrated => host.meddle("UPDATE jadpo_schema SET version = version + 1"),
+    }
+}
+
+fn look(host: &TestHost, sql: &str) -> Vec<Value> {
+    let json = |row: &Row| row.text(0).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    host.look(sql).iter().map(json).collect()
+}
+
+fn seen(host: &TestHost) -> Map<String, Value> {
+    let call = |call: &RecordedCall| SeenCall {
+        to: call.call.subscriber.clone(),
+        headers: call.call.headers.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
+        body: call.body_text(),
+    };
+    let log: Vec<Value> = host.log_entries().iter().map(log_line).collect();
+    Map::from_iter([
+        ("events".to_owned(), look(host, SEEN_EVENTS).into()),
+        ("parked".to_owned(), look(host, SEEN_PARKED).into()),
+        ("deliveries".to_owned(), in_seconds(look(host, SEEN_DELIVERIES), host.time_ms()).into()),
+        ("calls".to_owned(), SeenCall::by_subscriber(host.calls().iter().map(call).collect())),
+        ("log".to_owned(), log.into()),
+    ])
+}
+
+/// An app as on Workers.
+struct AppStage {
     app: TestApp,
 }
 
-impl TestStage {
-    /// The app, new.
-    #[must_use]
-    pub fn new(scenario: &Scenario) -> Self {
+impl AppStage {
+    fn new(scenario: &Scenario) -> Self {
         let app = TestApp::of(&scenario.app);
-        for (name, value) in &scenario.env {
-            app.host.set_env(name, value);
-        }
+        set_env(&app.host, scenario);
         Self { app }
-    }
-
-    fn look(&self, sql: &str) -> Vec<Value> {
-        let json = |row: &Row| row.text(0).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-        self.app.host.look(sql).iter().map(json).collect()
     }
 }
 
-impl Stage for TestStage {
+impl Stage for AppStage {
     fn subscriber(&mut self, does: &Subscribing) {
-        let subscriber = self.app.host.subscriber(&does.name);
-        subscriber.recovers();
-        for answer in &does.answers {
-            subscriber.then(reply(answer));
-        }
-        if let Some(then) = &does.then {
-            subscriber.always(reply(then));
-        }
+        tell(&self.app.host, does);
     }
 
     fn store(&mut self, does: StoreDoes) {
-        let host = &self.app.host;
-        match does {
-            StoreDoes::Well => host.lift_faults(),
-            StoreDoes::Down => host.store_fails_until_lifted(StoreFault::Down),
-            StoreDoes::RollsBack => host.store_fails_until_lifted(StoreFault::BeforeCommit),
-            StoreDoes::LosesAnswers => host.store_fails_until_lifted(StoreFault::AfterCommit),
-            StoreDoes::Behind => host.meddle("UPDATE jadpo_schema SET version = version - 1"),
-            StoreDoes::Migrated => host.meddle("UPDATE jadpo_schema SET version = version + 1"),
-        }
+        fail(&self.app.host, does);
     }
 
     fn store_refuses(&mut self, text: &str) {
@@ -116,19 +160,96 @@ impl Stage for TestStage {
     }
 
     fn seen(&mut self) -> Value {
-        let call = |call: &crate::RecordedCall| SeenCall {
-            to: call.call.subscriber.clone(),
-            headers: call.call.headers.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
-            body: call.body_text(),
+        seen(&self.app.host).into()
+    }
+}
+
+/// An app as on the queue server.
+struct ServerStage {
+    server: TestServer,
+    /// What scenarios call messages, by the server's ids.
+    names: BTreeMap<String, String>,
+}
+
+impl ServerStage {
+    fn new(scenario: &Scenario) -> Self {
+        let server = TestServer::of(&scenario.app);
+        set_env(&server.host, scenario);
+        Self { server, names: BTreeMap::new() }
+    }
+}
+
+impl Stage for ServerStage {
+    fn subscriber(&mut self, does: &Subscribing) {
+        tell(&self.server.host, does);
+    }
+
+    fn store(&mut self, does: StoreDoes) {
+        fail(&self.server.host, does);
+    }
+
+    fn store_refuses(&mut self, text: &str) {
+        self.server.host.store_refuses(text);
+    }
+
+    fn hand_over(&mut self, _batch: &HandOver) -> Vec<Answered> {
+        panic!("an app with queues of its own is sent messages, and handed none")
+    }
+
+    fn seconds_pass(&mut self, seconds: u32) {
+        self.server.run_for_ms(i64::from(seconds) * 1_000);
+    }
+
+    fn tick(&mut self) {
+        self.server.tick();
+    }
+
+    fn operator(&mut self, _method: &str, _path: &str, _body: &str) -> (u16, String) {
+        panic!("the operator's endpoint of queues is host-native's: say so in not_on.test")
+    }
+
+    fn deploy(&mut self, _app: &str) {
+        panic!("an app with queues of its own is not deployed over its store here")
+    }
+
+    fn send(&mut self, send: &Send) -> (u16, Option<String>) {
+        let mut last = (0, None);
+        for (name, content) in send.message.each() {
+            let mut request = Request::of(body(content));
+            for (header, value) in &send.headers {
+                request = request.header(header, value);
+            }
+            if let Some(seconds) = send.delay_s {
+                request = request.query(&format!("delay={seconds}"));
+            }
+            let posted = match (&send.queue, &send.webhook) {
+                (Some(queue), None) => self.server.post(queue, request),
+                (None, Some(webhook)) => self.server.webhook(webhook, request),
+                _ => panic!("a message goes to a queue or to a webhook"),
+            };
+            let known = posted.id.map(|id| self.names.entry(id).or_insert(name).clone());
+            last = (posted.status, known);
+        }
+        last
+    }
+
+    fn settles(&mut self, within_s: u32) {
+        self.server.run_for_ms(i64::from(within_s) * 1_000);
+    }
+
+    fn redrive(&mut self, queue: &str) -> u64 {
+        self.server.redrive(queue)
+    }
+
+    fn seen(&mut self) -> Value {
+        let mut all = seen(&self.server.host);
+        let dead = |held: Held| json!({ "id": self.names.get(&held.id), "attempts": held.attempts, "body": held.body, "error": held.error });
+        let queue = |name: &String| {
+            let letters: Vec<Value> = self.server.dead_letters(name).into_iter().map(dead).collect();
+            (name.clone(), json!({ "messages": self.server.messages(name).len(), "dead": letters }))
         };
-        let log: Vec<Value> = self.app.host.log_entries().iter().map(log_line).collect();
-        json!({
-            "events": self.look(SEEN_EVENTS),
-            "parked": self.look(SEEN_PARKED),
-            "deliveries": in_seconds(self.look(SEEN_DELIVERIES), self.app.host.time_ms()),
-            "calls": SeenCall::by_subscriber(self.app.host.calls().iter().map(call).collect()),
-            "log": log,
-        })
+        all.insert("queues".to_owned(), Value::Object(self.server.queues().iter().map(queue).collect()));
+        all.into()
     }
 }
 

@@ -67,10 +67,10 @@ export class Stage {
     }
   }
 
-  do_subscriber({ name, answers = [], then = 200 }) {
+  do_subscriber({ name, answers = [], then = 200, only = "" }) {
     const next = [...answers];
     const { server } = this.#subscribers.get(name) ?? assert.fail(`the app has no subscriber ${name}`);
-    server.does(() => answerOf(next.length > 0 ? next.shift() : then));
+    server.does(({ body }) => (body.includes(only) ? answerOf(next.length > 0 ? next.shift() : then) : 200));
   }
 
   async do_store(does) {

@@ -1,0 +1,326 @@
+//! An app with queues of its own, as the queue server runs it: what is sent, the drain, functions, dead letters.
+
+mod drain;
+mod request;
+mod store;
+
+use std::cell::RefCell;
+use std::path::Path;
+
+use jadpo_core::broker::{self, BrokerError, Peek, Redrive, RedriveState};
+use jadpo_core::queue::Body;
+use jadpo_core::schedule::Schedules;
+use jadpo_core::start::App;
+use jadpo_core::tick::tick;
+use jadpo_core::trigger::Triggers;
+
+use crate::TestHost;
+use crate::app::{IDLE_WITHIN_MS, TICK_MS, WAIT_UNTIL_MS, built};
+use crate::run::drive;
+use crate::view::{self, Delivery, Event, Parked};
+use store::QueueStore;
+
+pub use request::{Posted, Request};
+
+/// An app on the queue server that the test commands. Its functions and subscribers do what
+/// [`TestHost::subscriber`] and [`TestHost::link`] tell them, by their names.
+///
+/// ```
+/// use jadpo_host_test::{TestServer, json};
+///
+/// let server = TestServer::load("apps/jobs");
+/// server.host.subscriber("handle-payment").answers([500]);
+///
+/// let id = server.send("jobs", json(r#"{"kind":"charge","id":42}"#));
+/// server.run_until_idle();
+///
+/// assert_eq!(server.host.calls_to("handle-payment").len(), 2); // one failed, and was made again
+/// assert!(server.messages("jobs").is_empty() && server.dead_letters("jobs").is_empty());
+/// assert!(server.host.calls()[0].header("idempotency-key").unwrap().starts_with(&id));
+/// ```
+pub struct TestServer {
+    /// The host: time, faults, functions, the log, the store.
+    pub host: TestHost,
+    app: App,
+    triggers: Triggers,
+    schedules: Schedules,
+    queues: RefCell<QueueStore>,
+    /// The tick that came last, in minutes since 1970.
+    last_tick: RefCell<i64>,
+    /// When the schedules were looked at last.
+    looked_at_ms: RefCell<i64>,
+    deaths: RefCell<u64>,
+}
+
+/// A message that a queue holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    /// Its id.
+    pub id: String,
+    /// Attempts that were made; of a dead letter, those that it died of.
+    pub attempts: u32,
+    /// The body, invalid UTF-8 replaced.
+    pub body: String,
+    /// What went wrong last, if it is a dead letter.
+    pub error: Option<String>,
+    /// What its last attempt ended with, if it is a dead letter: `failed`, `retried`, `lease_ended`.
+    pub reason: Option<&'static str>,
+}
+
+/// What is due next.
+enum Next {
+    Queues,
+    Tick,
+    Schedules,
+}
+
+impl TestServer {
+    /// The app of an `app.jadpo` file, or of a folder with one or with a `project.toml`.
+    ///
+    /// # Panics
+    /// When it cannot be read, or has problems.
+    #[must_use]
+    pub fn load(path: impl AsRef<Path>) -> Self {
+        Self::on(TestHost::migrated(), request::program_at(path.as_ref()))
+    }
+
+    /// The app of an app file's text.
+    ///
+    /// # Panics
+    /// When it has problems.
+    #[must_use]
+    pub fn of(source: &str) -> Self {
+        Self::on(TestHost::migrated(), built(source))
+    }
+
+    fn on(host: TestHost, app: App) -> Self {
+        host.seed_from_environment();
+        let (triggers, schedules) = (Triggers::of(&app.program), Schedules::of(&app.program));
+        let now_ms = host.time_ms();
+        let server = Self {
+            host,
+            app,
+            triggers,
+            schedules,
+            queues: RefCell::new(QueueStore::open()),
+            last_tick: RefCell::new(now_ms / TICK_MS),
+            looked_at_ms: RefCell::new(now_ms),
+            deaths: RefCell::default(),
+        };
+        server.declare();
+        server.look_at_schedules();
+        server
+    }
+
+    /// Makes the queues that the app declares.
+    fn declare(&self) {
+        for declared in self.triggers.declared() {
+            let (dead, dead_settings) = declared.dead_letters();
+            self.certainly(|broker, sql, moment| broker.create(sql, moment, &dead, dead_settings).map(drop));
+            let settings = declared.settings.clone();
+            self.certainly(|broker, sql, moment| broker.create(sql, moment, &declared.queue, settings).map(drop));
+        }
+    }
+
+    /// Makes every chance of this server follow `seed`.
+    pub fn seed(&self, seed: u64) {
+        self.host.seed(seed);
+    }
+
+    /// Sends a message to a queue. Returns its id.
+    ///
+    /// # Panics
+    /// When it is refused; [`TestServer::post`] answers instead.
+    pub fn send(&self, queue: &str, body: Body) -> String {
+        let posted = self.post(queue, Request::of(body));
+        posted.id.clone().unwrap_or_else(|| panic!("refused: {posted:?}"))
+    }
+
+    /// Sends a request to a queue's address, as `POST /_queues/NAME`.
+    pub fn post(&self, queue: &str, request: Request) -> Posted {
+        self.lives(request::enqueue(self, queue, request))
+    }
+
+    /// Sends a request to a webhook's address, as a provider does.
+    pub fn webhook(&self, name: &str, request: Request) -> Posted {
+        self.lives(request::webhook(self, name, request))
+    }
+
+    /// The sender gets no answer when the server dies over it.
+    fn lives(&self, sending: impl Future<Output = Posted>) -> Posted {
+        self.process(sending).unwrap_or_default()
+    }
+
+    /// Runs until every queue that somebody handles is empty and every delivery is done or failed. Schedules stand
+    /// still meanwhile, since they never end.
+    ///
+    /// # Panics
+    /// When that takes more than 10 days.
+    pub fn run_until_idle(&self) {
+        let end_ms = self.host.time_ms().saturating_add(IDLE_WITHIN_MS);
+        while self.next(end_ms, false) {
+            assert!(self.host.time_ms() < end_ms, "the server has not settled within 10 days");
+        }
+    }
+
+    /// Runs what falls due in the next `for_ms` milliseconds, schedules too, and moves the time on by as much.
+    pub fn run_for_ms(&self, for_ms: i64) {
+        let end_ms = self.host.time_ms().saturating_add(for_ms);
+        while self.next(end_ms, true) {}
+        if self.host.time_ms() < end_ms {
+            self.host.set_ms(end_ms);
+        }
+    }
+
+    /// Does the next thing that falls due until `end_ms`; false when there is none.
+    fn next(&self, end_ms: i64, with_schedules: bool) -> bool {
+        let queues = self.next_message_at().map(|at_ms| (at_ms, Next::Queues));
+        let tick = self.next_tick_at().map(|at_ms| (at_ms, Next::Tick));
+        let schedules = with_schedules.then(|| self.next_occurrence_at()).flatten();
+        let schedules = schedules.map(|at_ms| (at_ms, Next::Schedules));
+        let first = queues.into_iter().chain(tick).chain(schedules).min_by_key(|(at_ms, _)| *at_ms);
+        let Some((at_ms, next)) = first.filter(|(at_ms, _)| *at_ms <= end_ms) else { return false };
+        self.host.set_ms(at_ms.max(self.host.time_ms()));
+        match next {
+            Next::Queues => drop(self.process(drain::round(self))),
+            Next::Tick => self.tick(),
+            Next::Schedules => self.look_at_schedules(),
+        }
+        true
+    }
+
+    fn next_message_at(&self) -> Option<i64> {
+        let handled = drain::handled(&self.triggers);
+        let wakes = self.certainly(|broker, sql, moment| broker.wakes(sql, moment, &handled));
+        let in_ms =
+            wakes.iter().filter_map(|(_, wake)| if wake.ready > 0 { Some(0) } else { wake.next_in_ms }).min()?;
+        Some(self.host.time_ms().saturating_add(i64::try_from(in_ms).unwrap_or(i64::MAX)))
+    }
+
+    fn next_tick_at(&self) -> Option<i64> {
+        let due_ms = view::next_due_ms(&self.host)?;
+        let due_tick = due_ms.div_euclid(TICK_MS) + i64::from(due_ms.rem_euclid(TICK_MS) > 0);
+        Some(due_tick.max(*self.last_tick.borrow() + 1) * TICK_MS)
+    }
+
+    fn next_occurrence_at(&self) -> Option<i64> {
+        let after_ms = *self.looked_at_ms.borrow();
+        self.schedules.names().filter_map(|name| self.schedules.next_after(name, after_ms)).min()
+    }
+
+    /// Lets the tick come now.
+    pub fn tick(&self) {
+        *self.last_tick.borrow_mut() = self.host.time_ms() / TICK_MS;
+        self.process(tick(&self.host, &self.app, self.host.time_ms() + WAIT_UNTIL_MS));
+    }
+
+    fn look_at_schedules(&self) {
+        *self.looked_at_ms.borrow_mut() = self.host.time_ms();
+        self.process(drain::occur(self));
+    }
+
+    /// Puts a queue's dead letters back where they died. Returns how many.
+    ///
+    /// # Panics
+    /// When the queue has none that could be put back: it is not there, or a redrive of it runs.
+    pub fn redrive(&self, queue: &str) -> u64 {
+        let task = self.certainly(|broker, sql, moment| {
+            let source = broker.dead_letter_queue_of(queue)?;
+            broker.redrive(sql, moment, &Redrive { source, ..Redrive::default() })
+        });
+        let mut task = task;
+        while task.state == RedriveState::Running {
+            self.host.advance_ms(i64::try_from(task.next_in_ms.unwrap_or(0)).unwrap_or(0));
+            task = self.certainly(|broker, sql, moment| broker.redrive_step(sql, moment, task.id, 100));
+        }
+        task.moved
+    }
+
+    /// The names of the queues that the app declares, in order.
+    #[must_use]
+    pub fn queues(&self) -> Vec<String> {
+        self.triggers.declared().map(|declared| declared.queue.clone()).collect()
+    }
+
+    /// The messages that a queue holds, in whatever state, oldest first; the first 100 of them.
+    ///
+    /// # Panics
+    /// When there is no such queue.
+    #[must_use]
+    pub fn messages(&self, queue: &str) -> Vec<Held> {
+        let peek = Peek { max: 100, after: None };
+        let peeked = self.certainly(|broker, sql, moment| broker.peek(sql, moment, queue, peek));
+        peeked.into_iter().map(|peeked| Held::from(peeked.message)).collect()
+    }
+
+    /// The dead letters of a queue.
+    ///
+    /// # Panics
+    /// When there is no such queue.
+    #[must_use]
+    pub fn dead_letters(&self, queue: &str) -> Vec<Held> {
+        self.messages(&jadpo_core::local::dead_letters_of(queue))
+    }
+
+    /// The events that were kept, oldest first.
+    #[must_use]
+    pub fn events(&self) -> Vec<Event> {
+        view::events(&self.host)
+    }
+
+    /// The deliveries that are not done, by event and subscriber.
+    #[must_use]
+    pub fn deliveries(&self) -> Vec<Delivery> {
+        view::deliveries(&self.host)
+    }
+
+    /// The parked messages, oldest first.
+    #[must_use]
+    pub fn parked(&self) -> Vec<Parked> {
+        view::parked(&self.host)
+    }
+
+    /// How often the process died at a planned crash.
+    #[must_use]
+    pub fn deaths(&self) -> u64 {
+        *self.deaths.borrow()
+    }
+
+    /// Runs something in the server's process; `None` when it died.
+    fn process<T>(&self, run: impl Future<Output = T>) -> Option<T> {
+        let end = drive(&self.host, run);
+        if end.is_none() {
+            *self.deaths.borrow_mut() += 1;
+            self.queues.borrow_mut().forget();
+        }
+        end
+    }
+
+    /// An operation on the side, past every fault.
+    fn certainly<T>(
+        &self,
+        operation: impl FnOnce(&mut broker::Broker, &mut dyn broker::Sql, broker::Moment) -> Result<T, BrokerError>,
+    ) -> T {
+        let done = self.queues.borrow_mut().run(&self.host, true, operation);
+        done.unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        self.host.tell_seed();
+    }
+}
+
+impl From<broker::Message> for Held {
+    fn from(message: broker::Message) -> Self {
+        let dead = message.dead;
+        Self {
+            id: message.id.to_string(),
+            attempts: dead.as_ref().map_or(message.attempts, |dead| dead.attempts),
+            body: String::from_utf8_lossy(&message.body).into_owned(),
+            reason: dead.as_ref().map(|dead| dead.reason.name()),
+            error: dead.and_then(|dead| dead.error),
+        }
+    }
+}
