@@ -19,7 +19,7 @@ pub enum Content {
 }
 
 impl Content {
-    pub(super) const ALL: [Self; 4] = [Self::Text, Self::Json, Self::Bytes, Self::V8];
+    pub(crate) const ALL: [Self; 4] = [Self::Text, Self::Json, Self::Bytes, Self::V8];
 
     /// Its name, as Cloudflare writes it.
     #[must_use]
