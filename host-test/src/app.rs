@@ -173,6 +173,14 @@ impl TestApp {
         self.send_message(queue, message);
     }
 
+    /// Sends a message that is handed over as delivery number `attempts` of itself, from 1. Returns its id.
+    pub fn send_at_attempt(&self, queue: &str, body: Body, attempts: u32) -> String {
+        let id = self.cloudflare.borrow_mut().new_id();
+        let (sent_at_ms, attempts) = (self.host.time_ms(), attempts.saturating_sub(1));
+        self.send_message(queue, Message { id: id.clone(), sent_at_ms, attempts, body });
+        id
+    }
+
     /// Puts a message into the queue as it is; its `attempts` are those that lie behind it.
     pub fn send_message(&self, queue: &str, message: Message) {
         self.cloudflare.borrow_mut().send(queue, message, self.host.time_ms());

@@ -338,6 +338,16 @@ impl TestHost {
         state.faults.next(batch)
     }
 
+    /// The store is behind the build by a migration, until [`TestHost::store_is_migrated`].
+    pub fn store_is_behind(&self) {
+        self.meddle("UPDATE jadpo_schema SET version = version - 1");
+    }
+
+    /// The migration that the store was behind by is run.
+    pub fn store_is_migrated(&self) {
+        self.meddle("UPDATE jadpo_schema SET version = version + 1");
+    }
+
     /// Carries a batch out under the fault in force.
     fn run_batch(&self, statements: &[Statement], fault: Option<StoreFault>) -> Result<Vec<Rows>, String> {
         let mut state = self.state();

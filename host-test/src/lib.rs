@@ -19,13 +19,28 @@
 //! assert!(app.deliveries().is_empty());
 //! ```
 //!
-//! [`TestApp`] is an app as it runs on Workers, with Cloudflare's queues in front of it. [`TestHost`] is the seam
-//! below it, for tests of the core: a virtual clock, seeded randomness, subscribers that do as told ([`Subscriber`]), and a
-//! store that is `SQLite` held to D1's rules. Nothing here waits in real time, and the same seed gives the same run.
+//! [`TestApp`] is an app as it runs on Workers, with Cloudflare's queues in front of it. [`TestServer`] is an app with
+//! queues of its own, as the queue server runs it. [`TestHost`] is the seam below both, for tests of the core: a virtual
+//! clock, seeded randomness, subscribers that do as told ([`Subscriber`]), and a store that is `SQLite` held to D1's
+//! rules. Nothing here waits in real time, and the same seed gives the same run.
 //!
-//! Faults go by name: [`TestHost::store_fails`] with a [`StoreFault`], [`TestHost::store_refuses`],
-//! [`TestHost::migrate_to`] and [`TestHost::meddle`] for a store that is behind, [`TestHost::crash_at_step`],
-//! [`TestHost::skew_ms`], [`TestApp::lose_acks`], [`TestApp::shuffle`], [`TestApp::cut_batches_at`].
+//! A subscriber is told what it answers, by status or as a real server once did ([`Recording`]), or is a Rust closure
+//! ([`Subscriber::answers_by`]); a function that the app file names with `run:` is one too ([`TestHost::link`]).
+//!
+//! | fault | how |
+//! | --- | --- |
+//! | the store is down, fails before or after its commit, is slow | [`TestHost::store_fails`], [`TestHost::store_fails_until_lifted`], [`TestHost::store_fails_by`] with a [`StoreFault`] |
+//! | the store refuses one message | [`TestHost::store_refuses`] |
+//! | the store is behind by a migration, or has no tables | [`TestHost::store_is_behind`], [`TestHost::unmigrated`] |
+//! | the isolate, or the server, dies at step k | [`TestHost::crash_at_step`] |
+//! | a message comes again, as delivery number n, in another order, in other batches | [`TestApp::lose_acks`], [`TestApp::send_at_attempt`], [`TestApp::shuffle`], [`TestApp::cut_batches_at`] |
+//! | the clock jumps | [`TestHost::skew_ms`] |
+//! | a subscriber fails, hangs, closes, asks for time | [`Subscriber::answers`], [`Subscriber::hangs`], [`Subscriber::closes`], [`Subscriber::answers_429`] |
+//!
+//! Chance follows a seed: 0, or what [`TestApp::seed`] or the variable `JADPO_SEED` says. A test that fails prints it.
+//! [`with_seeds`] runs a test under many. The examples of this crate are tests as an app's author writes them.
+//!
+//! [`scenario`] is the behaviour suite, which every host must pass.
 #![allow(clippy::panic, clippy::expect_used, reason = "a test host stops a test that is itself wrong")]
 
 mod app;
@@ -35,6 +50,7 @@ mod fault;
 mod host;
 mod names;
 mod queues;
+mod recording;
 mod run;
 pub mod scenario;
 mod seed;
@@ -46,6 +62,7 @@ pub use app::{Answered, TestApp, bytes, json, text};
 pub use fault::StoreFault;
 pub use host::TestHost;
 pub use queues::{Held, Posted, Request, TestServer};
+pub use recording::Recording;
 pub use run::{run, run_until_crash};
 pub use seed::with_seeds;
 pub use subscriber::{RecordedCall, Reply, Subscriber};

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use jadpo_core::host::{Call, CallOutcome};
 
-use crate::TestHost;
+use crate::{Recording, TestHost};
 
 /// What a subscriber does with a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,6 +87,11 @@ impl Subscriber<'_> {
     /// Closes the connection on the next call.
     pub fn closes(&self) -> &Self {
         self.then(Reply::Closes)
+    }
+
+    /// Answers the next calls as a real server once did.
+    pub fn plays(&self, recording: &Recording) -> &Self {
+        self.write(|script| script.replies.extend(recording.replies().iter().cloned()))
     }
 
     /// Does this with every call that no earlier word speaks of.

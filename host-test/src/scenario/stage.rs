@@ -51,8 +51,8 @@ fn fail(host: &TestHost, does: StoreDoes) {
         StoreDoes::Down => host.store_fails_until_lifted(StoreFault::Down),
         StoreDoes::RollsBack => host.store_fails_until_lifted(StoreFault::BeforeCommit),
         StoreDoes::LosesAnswers => host.store_fails_until_lifted(StoreFault::AfterCommit),
-        StoreDoes::Behind => host.meddle("UPDATE jadpo_schema SET version = version - 1"),
-        StoreDoes::Migrated => host.meddle("UPDATE jadpo_schema SET version = version + 1"),
+        StoreDoes::Behind => host.store_is_behind(),
+        StoreDoes::Migrated => host.store_is_migrated(),
     }
 }
 
