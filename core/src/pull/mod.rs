@@ -61,7 +61,8 @@ mod rules;
 mod run;
 #[cfg(feature = "broker")]
 mod settings;
-#[cfg(all(test, feature = "broker"))]
+#[cfg(test)]
+#[cfg(feature = "broker")]
 mod tests;
 pub mod wire;
 
