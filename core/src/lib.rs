@@ -7,6 +7,7 @@ pub mod admin;
 #[cfg(feature = "compile")]
 pub mod app;
 pub mod bindings;
+pub mod broken;
 #[cfg(feature = "broker")]
 pub mod broker;
 #[cfg(any(feature = "broker", feature = "compile"))]

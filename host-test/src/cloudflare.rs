@@ -41,6 +41,9 @@ pub(crate) struct Cloudflare {
     acks_to_lose: u32,
     shuffled: bool,
     random: fastrand::Rng,
+    /// How many invocations have a batch that is not settled, where that is counted.
+    #[cfg(feature = "torture")]
+    pub(crate) invocations: usize,
 }
 
 impl Cloudflare {
@@ -60,6 +63,8 @@ impl Cloudflare {
             acks_to_lose: 0,
             shuffled: false,
             random: fastrand::Rng::with_seed(0),
+            #[cfg(feature = "torture")]
+            invocations: 0,
         }
     }
 
@@ -152,6 +157,22 @@ impl Cloudflare {
         for message in std::mem::take(&mut from.out) {
             self.again(queue, message, now_ms);
         }
+    }
+
+    /// As [`Cloudflare::unsettled`], of one handler among several.
+    #[cfg(feature = "torture")]
+    pub(crate) fn unsettled_of(&mut self, queue: &str, ids: &[String], now_ms: i64) {
+        let Some(from) = self.queues.get_mut(queue) else { return };
+        let back: Vec<Message> = from.out.extract_if(.., |message| ids.contains(&message.id)).collect();
+        for message in back {
+            self.again(queue, message, now_ms);
+        }
+    }
+
+    /// Whether every message is settled.
+    #[cfg(feature = "torture")]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queues.values().all(|queue| queue.waiting.is_empty() && queue.out.is_empty())
     }
 
     /// Puts a message back, or where messages go whose retries are spent.

@@ -56,6 +56,8 @@ pub mod scenario;
 mod seed;
 mod store;
 mod subscriber;
+#[cfg(feature = "torture")]
+pub mod torture;
 mod view;
 
 pub use app::{Answered, TestApp, bytes, json, text};

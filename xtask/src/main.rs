@@ -9,6 +9,7 @@ mod setup;
 mod test;
 #[cfg(test)]
 mod tidy;
+mod torture;
 mod workspace;
 
 use clap::{Parser, Subcommand};
@@ -33,6 +34,7 @@ enum Command {
     Demo(demo::Args),
     Bench(bench::Args),
     Test(test::Args),
+    Torture(torture::Args),
 }
 
 fn main() -> ExitCode {
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::command(&ws, &args),
         Command::Demo(args) => demo::command(&ws, &args),
         Command::Test(args) => test::command(&ws, &args),
+        Command::Torture(args) => torture::command(&ws, &args),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,

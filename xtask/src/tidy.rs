@@ -101,20 +101,33 @@ fn the_command_line_is_well_formed() {
     Args::command().debug_assert();
 }
 
-#[test]
-fn neither_the_parser_nor_the_broker_enters_the_worker() {
+/// What cargo says of how a package comes to `jadpo-core`, for a target, as it is built on its own.
+fn tree_of(package: &str, target: &[&str]) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let args = ["tree", "--offline", "--package", "jadpo-host-workers", "--edges", "normal,features"];
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let tree = Command::new(cargo)
-        .args(args)
-        .args(["--target", "wasm32-unknown-unknown", "--invert", "jadpo-core"])
+        .args(["tree", "--offline", "--package", package, "--edges", "normal,features", "--invert", "jadpo-core"])
+        .args(target)
         .current_dir(root)
         .output()
         .expect("cargo is installed");
     let tree = String::from_utf8(tree.stdout).unwrap();
-    assert!(tree.contains("jadpo-host-workers"), "cargo tree says nothing of the Worker:\n{tree}");
+    assert!(tree.contains(package), "cargo tree says nothing of {package}:\n{tree}");
+    tree
+}
+
+#[test]
+fn neither_the_parser_nor_the_broker_enters_the_worker() {
+    let tree = tree_of("jadpo-host-workers", &["--target", "wasm32-unknown-unknown"]);
     for feature in ["broker", "compile"] {
         assert!(!tree.contains(&format!("jadpo-core feature \"{feature}\"")), "{feature}:\n{tree}");
+    }
+}
+
+#[test]
+fn no_host_that_is_built_has_deliberate_mistakes_in_it() {
+    for (package, target) in [("jadpo-host-workers", vec!["--target", "wasm32-unknown-unknown"]), ("jadpo", vec![])] {
+        let tree = tree_of(package, &target);
+        assert!(!tree.contains("jadpo-core feature \"broken\""), "{package}:\n{tree}");
     }
 }

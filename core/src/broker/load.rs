@@ -50,6 +50,7 @@ impl Broker {
             next_queue: integer(&head, 2)?,
             swept_last: String::new(),
             disabled: BTreeSet::new(),
+            later: Default::default(),
         };
         broker.read_queues(sql)?;
         Ok(broker)

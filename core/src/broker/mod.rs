@@ -16,6 +16,7 @@ mod clock;
 mod consumers;
 mod error;
 mod immediate;
+mod later;
 mod lease;
 mod leave;
 pub mod limits;
@@ -80,6 +81,8 @@ pub struct Broker {
     swept_last: String,
     /// Triggers that are disabled.
     disabled: BTreeSet<String>,
+    /// What a broken broker has put off; else nothing.
+    later: later::Later,
 }
 
 /// A queue and what is known of its contents.

@@ -8,6 +8,7 @@ use super::sql::Sql;
 use super::take::message_id;
 use super::types::{MessageId, NewMessage, Once, SentOnce, TakenOnce};
 use super::{Broker, Moment};
+use crate::broken::Variant;
 use crate::store::StoreError;
 
 const KNOWN: &str = "SELECT id FROM jadpo_queue_once WHERE key = ?1";
@@ -62,10 +63,10 @@ impl Broker {
         Ok(TakenOnce::Taken(taken))
     }
 
-    fn remember(&self, sql: &mut dyn Sql, moment: Moment, once: Once<'_>, id: MessageId) -> Result<(), StoreError> {
+    fn remember(&mut self, sql: &mut dyn Sql, moment: Moment, once: Once<'_>, id: MessageId) -> Result<(), StoreError> {
         let (key, id) = (once.hash(), id.0.to_be_bytes());
-        sql.run(REMEMBER, &[key.as_slice().into(), id.as_slice().into(), self.clock.age_ms(moment).into()])?;
-        Ok(())
+        let values = [key.as_slice().into(), id.as_slice().into(), self.clock.age_ms(moment).into()];
+        self.run_or_put_off(Variant::KeyRememberedLater, sql, REMEMBER, &values)
     }
 
     /// Forgets keys that were remembered long enough.

@@ -6,6 +6,7 @@ use super::settings::{Settings, check_name};
 use super::sql::Sql;
 use super::types::{Backlog, QueueInfo};
 use super::{Broker, Moment, Queue, Tally};
+use crate::broken::{self, Variant};
 use crate::store::StoreError;
 
 const INSERT: &str = "INSERT INTO jadpo_queues (name, queue, id, created_at, modified_at, delivery_delay_s, \
@@ -136,8 +137,10 @@ impl Broker {
         let old = self.queue(name)?.number;
         let number = self.number(sql)?;
         sql.run(RENUMBER, &[name.into(), number.into(), moment.wall_ms.into()])?;
-        sql.run(DISCARD, &[old.into()])?;
-        self.garbage.insert(old);
+        if !broken::is(Variant::PurgeForgetsGarbage) {
+            sql.run(DISCARD, &[old.into()])?;
+            self.garbage.insert(old);
+        }
         let held = self.queue_mut(name)?;
         let Tally { messages, bytes, .. } = held.tally;
         let fresh = Queue::new(held.info.clone(), number, Tally::default());

@@ -10,6 +10,7 @@ use super::send::due_at_ms;
 use super::sql::{Arg, Sql};
 use super::types::{Retry, Settle, Settled, Warning};
 use super::{Broker, Moment, Place};
+use crate::broken::{self, Variant};
 
 const COUNT_LEASED: &str = "SELECT count(*) FROM jadpo_queue_due \
     WHERE queue = ?1 AND due_at = ?2 AND seq BETWEEN ?3 AND ?4 AND leased = 1";
@@ -24,6 +25,8 @@ const STILL_LEASED: &str = "SELECT 1 FROM jadpo_queue_due \
     WHERE queue = ?1 AND due_at = ?2 AND seq = ?3 AND attempts = ?4 AND leased = 1";
 const RETRY: &str = "UPDATE jadpo_queue_due SET due_at = ?1, leased = 0, error = coalesce(?2, error), \
     progress = coalesce(?3, progress) WHERE queue = ?4 AND due_at = ?5 AND seq = ?6 AND attempts = ?7 AND leased = 1";
+/// [`ACK_ONE`] for [`Variant::AckTakesTheBatch`].
+const ACK_BATCH: &str = "DELETE FROM jadpo_queue_due WHERE queue = ?1 AND due_at = ?2 AND ?3 > 0 AND leased = 1";
 const RELEASE: &str = "UPDATE jadpo_queue_due SET due_at = 0, leased = 0, attempts = attempts - 1, \
     first_at = CASE WHEN attempts > 1 THEN first_at END \
     WHERE queue = ?1 AND due_at = ?2 AND seq = ?3 AND attempts = ?4 AND leased = 1";
@@ -120,7 +123,8 @@ impl Broker {
         settled: &mut Settled,
     ) -> Result<(), BrokerError> {
         let place = lease.place();
-        if sql.run(ACK_ONE, &[place.queue.into(), place.due_at_ms.into(), place.seq.into()])?.changes == 0 {
+        let ack = if broken::is(Variant::AckTakesTheBatch) { ACK_BATCH } else { ACK_ONE };
+        if sql.run(ack, &[place.queue.into(), place.due_at_ms.into(), place.seq.into()])?.changes == 0 {
             return self.ack_late(sql, name, lease, settled);
         }
         sql.run(ACK_MESSAGE, &[place.seq.into()])?;
@@ -157,7 +161,7 @@ impl Broker {
     ) -> Result<(), BrokerError> {
         let (place, now_ms) = (retry.lease.place(), self.clock.time_ms(moment));
         let consumer = &self.queue(name)?.info.settings.consumer;
-        if retry.lease.attempt > consumer.max_retries {
+        if retry.lease.attempt > consumer.max_retries + u32::from(broken::is(Variant::OneRetryTooMany)) {
             match self.lost(sql, moment, &retry.lease)? {
                 Some(warning) => settled.warnings.push((retry.lease, warning)),
                 None => {
@@ -168,8 +172,9 @@ impl Broker {
             return Ok(());
         }
         let delay_ms = retry.delay_ms.unwrap_or_else(|| consumer.retry_delay_s.saturating_mul(1_000));
+        let delay_ms = if broken::is(Variant::RetryWithoutDelay) { 0 } else { delay_ms };
         let due_at_ms = due_at_ms(now_ms, delay_ms.into());
-        if retry.lease.until_ms <= now_ms {
+        if retry.lease.until_ms <= now_ms && !broken::is(Variant::LeaseNotChecked) {
             settled.warnings.push((retry.lease, Warning::Late));
             return Ok(());
         }
@@ -241,7 +246,7 @@ impl Broker {
         let values = [
             due_at_ms.into(),
             retry.error.as_deref().map(shortened).into(),
-            retry.progress.as_deref().into(),
+            retry.progress.as_deref().filter(|_| !broken::is(Variant::ProgressLost)).into(),
             queue.into(),
             until_ms.into(),
             seq.into(),

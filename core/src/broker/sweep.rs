@@ -41,6 +41,7 @@ impl Broker {
             sql.run(CLOCKS, &[self.clock.time_ms(moment).into(), self.clock.age_ms(moment).into()])?;
             self.clock.written(moment);
         }
+        self.run_put_off(sql)?;
         self.forget_sent_once(sql, moment, SLICE)?;
         let mut swept = Swept::default();
         let mut left = SLICE;

@@ -9,6 +9,7 @@ use super::settings::check_visibility;
 use super::sql::Sql;
 use super::types::{Batch, Content, Dead, Gone, Message, MessageId, Reason, Take, Taken};
 use super::{Broker, Moment, Place};
+use crate::broken::{self, Variant};
 use crate::store::{Row, StoreError, Value};
 
 /// What a message and its row hold, in [`Found::read`]'s order.
@@ -93,7 +94,8 @@ impl Broker {
     fn due(&self, sql: &mut dyn Sql, moment: Moment, name: &str, room: usize) -> Result<Vec<Found>, BrokerError> {
         let queue = self.queue(name)?;
         let mut found = Vec::new();
-        let now_ms = self.clock.time_ms(moment);
+        let early_ms = if broken::is(Variant::LeaseEndsEarly) { 1_000 } else { 0 };
+        let now_ms = self.clock.time_ms(moment) + early_ms;
         if queue.tally.timed() > 0 && queue.next_due_ms <= now_ms {
             let limit = i64::try_from(room).unwrap_or(i64::MAX);
             let overdue = [queue.number.into(), now_ms.into(), limit.into()];
@@ -117,13 +119,14 @@ impl Broker {
     ) -> Result<Vec<Found>, BrokerError> {
         let settings = &self.queue(name)?.info.settings;
         let oldest_age_ms = self.clock.age_ms(moment) - i64::from(settings.retention_s) * 1_000;
-        let attempts_max = settings.consumer.max_retries + 1;
+        let attempts_max = settings.consumer.max_retries + 1 + u32::from(broken::is(Variant::OneRetryTooMany));
         let mut fit = Vec::with_capacity(found.len());
         for found in found {
             match &found.message {
                 None => self.forget(sql, name, &found.place)?,
                 Some(kept) if kept.from_age_ms <= oldest_age_ms => {
-                    gone.push(self.expire(sql, name, &found.place, kept.message.id, found.attempts)?);
+                    let expired = self.expire(sql, name, &found.place, kept.message.id, found.attempts)?;
+                    gone.extend((!broken::is(Variant::ExpiredUntold)).then_some(expired));
                 }
                 Some(_) if found.attempts >= attempts_max => {
                     let reason = if found.place.leased { Reason::LeaseEnded } else { Reason::Retried };

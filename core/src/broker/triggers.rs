@@ -13,6 +13,7 @@ use super::sql::Sql;
 use super::take::message_id;
 use super::types::{MessageId, NewMessage};
 use super::{Broker, Moment};
+use crate::broken::Variant;
 use crate::store::{Row, StoreError, Value};
 
 const ALL: &str = "SELECT name, enabled, run_at, run_done, run_error, run_message, last_occurrence FROM jadpo_triggers";
@@ -162,7 +163,8 @@ impl Broker {
             return Ok(None);
         }
         let id = self.send_one(sql, moment, queue, message)?;
-        sql.run(OCCURRED, &[trigger.as_str().into(), occurrence_ms.into()])?;
+        let values = [trigger.as_str().into(), occurrence_ms.into()];
+        self.run_or_put_off(Variant::OccurrenceRecordedLater, sql, OCCURRED, &values)?;
         Ok(Some(id))
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::{CLAIM_MS, Claimed, Event};
+use crate::broken::{self, Variant};
 use crate::store::schema::{NEVER_MS, SCHEMA_VERSION};
 use crate::store::{Row, Rows, Statement, Value};
 
@@ -38,6 +39,15 @@ const MOVED: &str = "UPDATE jadpo_deliveries SET due_at = moved.value ->> 4, cla
     FROM json_each(?1) AS moved \
     WHERE due_at = moved.value ->> 0 AND seq = moved.value ->> 1 AND subscriber = moved.value ->> 2 \
     AND claim = moved.value ->> 3";
+
+/// [`DONE`] for [`Variant::ClaimNotFenced`].
+const DONE_UNFENCED: &str = "DELETE FROM jadpo_deliveries WHERE (seq, subscriber) IN \
+    (SELECT value ->> 1, value ->> 2 FROM json_each(?1))";
+
+/// [`MOVED`] for [`Variant::ClaimNotFenced`].
+const MOVED_UNFENCED: &str = "UPDATE jadpo_deliveries SET due_at = moved.value ->> 4, claim = NULL, changed_at = ?2, \
+    attempt = attempt - (moved.value ->> 5), error = coalesce(moved.value ->> 6, error) \
+    FROM json_each(?1) AS moved WHERE seq = moved.value ->> 1 AND subscriber = moved.value ->> 2";
 
 /// The error of a delivery whose last attempt was never settled.
 const NEVER_SETTLED: &str = "the last attempt was started, and how it ended was never written down";
@@ -74,20 +84,24 @@ pub(super) fn settle(settlements: &[Settlement], now_ms: i64) -> Vec<Statement> 
                 done.push(json!([claimed.due_at_ms, claimed.event.seq, claimed.subscriber, claimed.claim]));
                 continue;
             }
-            How::Waiting(due_at_ms, error) => (*due_at_ms, 0, Some(error)),
+            How::Waiting(due_at_ms, error) => {
+                (*due_at_ms, u32::from(broken::is(Variant::AttemptsFallBack)), Some(error))
+            }
             How::Failed(error) => (NEVER_MS, 0, Some(error)),
             How::Released => (now_ms, 1, None),
         };
         let Claimed { due_at_ms: held_until_ms, claim, subscriber, event, .. } = claimed;
         moved.push(json!([held_until_ms, event.seq, subscriber, claim, due_at_ms, attempt_back, error]));
     }
+    let unfenced = broken::is(Variant::ClaimNotFenced);
+    let (done_sql, moved_sql) = if unfenced { (DONE_UNFENCED, MOVED_UNFENCED) } else { (DONE, MOVED) };
     let mut statements = Vec::new();
     if !done.is_empty() {
-        statements.push(Statement::new(DONE, vec![serde_json::Value::from(done).to_string().into()]));
+        statements.push(Statement::new(done_sql, vec![serde_json::Value::from(done).to_string().into()]));
     }
     if !moved.is_empty() {
         let moved = serde_json::Value::from(moved).to_string();
-        statements.push(Statement::new(MOVED, vec![moved.into(), now_ms.into()]));
+        statements.push(Statement::new(moved_sql, vec![moved.into(), now_ms.into()]));
     }
     statements
 }

@@ -3,6 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::call::NoCall;
+use crate::broken::{self, Variant};
 use crate::host::CallOutcome;
 use crate::queue::{ATTEMPTS_MAX, retry_delay_s};
 
@@ -52,6 +53,7 @@ pub(super) fn judge(outcome: &CallOutcome, attempt: u32, attempt_max: u32, now_m
             retry(format!("answered {status}{more}"), asked_s.unwrap_or(0), attempt, attempt_max, now_ms)
         }
         CallOutcome::NotSent(_) => Verdict::NotTried,
+        CallOutcome::Unanswered(_) if broken::is(Variant::UnansweredCountsAsDone) => Verdict::Done,
         CallOutcome::Unanswered(why) => retry(bounded(why), 0, attempt, attempt_max, now_ms),
     }
 }
@@ -67,7 +69,7 @@ pub(super) fn judge_no_call(why: &NoCall, attempt: u32, attempt_max: u32, now_ms
 /// Waits by the schedule, or longer where the subscriber asked for it. Never shorter: a subscriber that answers
 /// `Retry-After: 0` for an hour would spend all attempts in a moment.
 fn retry(error: String, asked_s: i64, attempt: u32, attempt_max: u32, now_ms: i64) -> Verdict {
-    if attempt >= attempt_max {
+    if attempt + u32::from(broken::is(Variant::DeliveryGivenUpEarly)) >= attempt_max {
         return Verdict::Failed { error };
     }
     // An operator's retry grants attempts anew, and the schedule begins anew with them.

@@ -2,6 +2,7 @@
 //! become each message's fate.
 
 use super::statements::{self, CHUNK_MAX, Claim, Park, Place};
+use crate::broken::{self, Variant};
 use crate::deliver::CLAIM_MS;
 use crate::queue::{ATTEMPTS_MAX, Body, Message};
 use crate::read::Reason;
@@ -120,7 +121,9 @@ fn plan_chunk(plan: &mut Plan, app: &App, items: &[&Item], chunk: Vec<usize>, be
     let received = plan.statements.len();
     plan.statements.push(statements::received(connection, keys.clone(), &place));
     let subscribers = app.subscribers_of(event);
-    if !subscribers.is_empty() {
+    let comes_again = members.iter().any(|item| item.message.attempts > 1);
+    let forgotten = broken::is(Variant::DeliveryForgottenOnRepeat) && comes_again;
+    if !subscribers.is_empty() && !forgotten {
         let claim = Claim {
             token: stamp.claim.clone(),
             ends_ms: stamp.claim_ends_ms(),
@@ -133,7 +136,8 @@ fn plan_chunk(plan: &mut Plan, app: &App, items: &[&Item], chunk: Vec<usize>, be
     let bodies = members.iter().map(|item| stored_body(&item.message.body));
     plan.statements.push(statements::events(connection, event, keys.clone(), stamp.now_ms, &place, bodies));
     // What was parked was acknowledged, so it comes again only as a redelivery, or because an operator wants it read.
-    if members.iter().any(|item| item.message.attempts > 1 || item.reread_of.is_some()) {
+    let may_be_parked = comes_again || members.iter().any(|item| item.reread_of.is_some());
+    if may_be_parked && !broken::is(Variant::ParkedCopyKept) {
         plan.statements.push(statements::unpark(connection, keys, SCHEMA_VERSION));
     }
     plan.chunks.push(PlannedChunk { items: chunk, received, behind });
@@ -150,6 +154,9 @@ fn keys_json(members: &[&Item]) -> String {
 
 fn park(item: &Item, stamp: &Stamp) -> Option<Statement> {
     let Verdict::Park { reason, detail, event, key, kept_as } = &item.verdict else { return None };
+    if broken::is(Variant::UnfitNotParked) && *reason == Reason::Rejected {
+        return None;
+    }
     let (event, key) = (event.as_deref(), key.as_deref());
     if let Some(parked) = item.reread_of {
         return Some(statements::still_parked(parked, reason.as_str(), detail, event, key, SCHEMA_VERSION));

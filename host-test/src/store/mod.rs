@@ -1,7 +1,7 @@
 //! `SQLite` held to D1's rules: its limits, its types, its transactions, its error texts, its bill.
 
 mod limits;
-mod values;
+pub(crate) mod values;
 mod written;
 
 use std::path::Path;

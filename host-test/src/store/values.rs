@@ -10,7 +10,7 @@ const WHOLE_MAX: i64 = 9_007_199_254_740_991;
 ///
 /// # Errors
 /// The text of a type error for a whole number that JavaScript cannot hold.
-pub(super) fn bound(value: &Value) -> Result<ToSqlOutput<'_>, String> {
+pub(crate) fn bound(value: &Value) -> Result<ToSqlOutput<'_>, String> {
     Ok(match value {
         Value::Null => ToSqlOutput::Owned(SqlValue::Null),
         Value::Integer(number) if number.abs() > WHOLE_MAX => {
@@ -25,7 +25,7 @@ pub(super) fn bound(value: &Value) -> Result<ToSqlOutput<'_>, String> {
 }
 
 /// A result's value as D1 hands it back: every number as a JavaScript number, which past 2^53 is not exact.
-pub(super) fn handed_back(value: ValueRef<'_>) -> Value {
+pub(crate) fn handed_back(value: ValueRef<'_>) -> Value {
     match value {
         #[expect(clippy::cast_precision_loss, reason = "D1 loses it too")]
         ValueRef::Integer(number) => Value::Real(number as f64),
@@ -34,7 +34,7 @@ pub(super) fn handed_back(value: ValueRef<'_>) -> Value {
 }
 
 /// A value as the file holds it.
-pub(super) fn as_stored(value: ValueRef<'_>) -> Value {
+pub(crate) fn as_stored(value: ValueRef<'_>) -> Value {
     match value {
         ValueRef::Null => Value::Null,
         ValueRef::Integer(number) => Value::Integer(number),
@@ -45,7 +45,7 @@ pub(super) fn as_stored(value: ValueRef<'_>) -> Value {
 }
 
 /// An error in D1's words: `D1_ERROR: what SQLite said: SQLITE_CODE`, the extended code of a constraint in brackets.
-pub(super) fn error_text(error: &rusqlite::Error) -> String {
+pub(crate) fn error_text(error: &rusqlite::Error) -> String {
     let (code, message) = match error {
         rusqlite::Error::SqliteFailure(code, message) => (code, message.clone()),
         rusqlite::Error::SqlInputError { error, msg, .. } => (error, Some(msg.clone())),

@@ -3,10 +3,11 @@
 use super::filter::{Letter, Way};
 use super::tasks::{Kept, kept};
 use super::{RedriveState, RedriveTask};
+use crate::broken::{self, Variant};
 use crate::broker::error::BrokerError;
 use crate::broker::limits::BATCH_COUNT_MAX;
 use crate::broker::sql::Sql;
-use crate::broker::{Broker, Moment};
+use crate::broker::{Broker, Moment, send};
 
 /// The letter as a message that was just sent, but with the id and the time that it has always had.
 const PUT_BACK: &str = "INSERT INTO jadpo_queue_messages (seq, id, sent_at, kept_from, content, meta, body) \
@@ -102,7 +103,12 @@ impl Broker {
         queue.tally.messages += 1;
         queue.tally.bytes += u64::from(bytes);
         let values = [queue.number.into(), seq.into(), bytes.into(), letter.is_from(target).into(), old.into()];
-        sql.run(PUT_BACK_DUE, &values)?;
+        if broken::is(Variant::RedriveInTwoSteps) {
+            let place = [queue.number.into(), 0_i64.into(), seq.into(), bytes.into()];
+            self.run_or_put_off(Variant::RedriveInTwoSteps, sql, send::DUE, &place)?;
+        } else {
+            sql.run(PUT_BACK_DUE, &values)?;
+        }
         self.take_out(sql, source, &letter.place)?;
         Ok(())
     }

@@ -1,0 +1,266 @@
+//! The torture chamber: everything there is, under one seeded scheduler that may let anything die at any step, lose an
+//! answer after its effect, do things twice, late and in another order, while what must hold is looked at throughout.
+//!
+//! [`run`] runs one seed; the same seed gives the same run. `cargo xtask torture` runs as many as there is time for.
+#![allow(clippy::indexing_slicing, reason = "what is indexed here was counted here")]
+
+mod broker;
+mod consumers;
+mod coverage;
+mod host;
+mod ledger;
+mod model;
+mod native;
+mod sim;
+mod state;
+mod store;
+mod worker;
+mod world;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, OnceLock};
+
+use jadpo_core::broken::{self, Variant};
+use jadpo_core::queue::Body;
+use jadpo_core::start::App;
+
+pub use coverage::{Coverage, Fault, Step};
+use sim::{Runner, Scheduler, Sim, WORLD};
+use state::{Callees, Place, Side, State};
+
+use crate::clock::START_MS;
+use crate::cloudflare::Cloudflare;
+
+/// Turns of a run, at most.
+const TURNS_MAX: u32 = 200_000;
+/// Between two looks at everything.
+const CHECK_EVERY: u32 = 48;
+/// How long after the last fault everything has settled, in milliseconds.
+const SETTLES_WITHIN_MS: i64 = 3 * 24 * 3_600_000;
+
+/// What a run saw.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// Which fault met which step.
+    pub coverage: Coverage,
+    /// Steps of the scheduler.
+    pub turns: u64,
+    /// Events that were kept.
+    pub events: u64,
+    /// The most messages that were parked at a time.
+    pub parked: u64,
+    /// Messages that were sent to the server's queues.
+    pub sent: u64,
+    /// Those that were dead-lettered.
+    pub dead: u64,
+    /// Those that were put back.
+    pub put_back: u64,
+    /// Those that expired.
+    pub expired: u64,
+}
+
+impl Seen {
+    /// Adds another run's.
+    pub fn add(&mut self, other: &Self) {
+        self.coverage.add(&other.coverage);
+        self.turns += other.turns;
+        self.events += other.events;
+        self.parked += other.parked;
+        self.sent += other.sent;
+        self.dead += other.dead;
+        self.put_back += other.put_back;
+        self.expired += other.expired;
+    }
+}
+
+/// Runs one seed, with everything right or wrong in one way.
+///
+/// # Errors
+/// What must hold and did not.
+pub fn run(seed: u64, variant: Option<Variant>) -> Result<Seen, String> {
+    broken::choose(variant);
+    let ran = catch_unwind(AssertUnwindSafe(|| run_seed(seed)));
+    broken::choose(None);
+    ran.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        Err(text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default())
+    })
+}
+
+fn run_seed(seed: u64) -> Result<Seen, String> {
+    let (sim, sides) = begin(seed);
+    let mut runner = Runner::new(sim.clone());
+    let ran = play(&mut runner, sides);
+    let turns = *ran.as_ref().unwrap_or(&0);
+    drop(runner);
+    let state = &mut *sim.state();
+    let mut seen = Seen { coverage: state.scheduler.coverage.clone(), turns, ..Seen::default() };
+    for side in &mut state.sides {
+        let events = side.database.number("SELECT count(*) FROM jadpo_events", &[]).unwrap_or_default();
+        seen.events += events.unsigned_abs();
+        seen.parked += side.ledger.parked_ever;
+        std::mem::replace(&mut side.database, store::Database::take()).give_back();
+    }
+    let count = state.native.model.count;
+    (seen.sent, seen.dead, seen.put_back, seen.expired) = (count.sent, count.dead, count.put_back, count.expired);
+    ran.map(|_| seen)
+}
+
+/// Which sides a run has.
+#[derive(Clone, Copy)]
+struct Sides {
+    worker: bool,
+    server: bool,
+}
+
+fn begin(seed: u64) -> (Sim, Sides) {
+    static APPS: OnceLock<[Arc<App>; 2]> = OnceLock::new();
+    let apps = APPS.get_or_init(|| [Arc::new(world::worker_app("int", false)), Arc::new(world::server_app(3))]);
+    let mut scheduler = Scheduler::new(seed, START_MS);
+    let sides = match scheduler.random.u32(0..5) {
+        0 | 1 => Sides { worker: true, server: false },
+        2 | 3 => Sides { worker: false, server: true },
+        _ => Sides { worker: true, server: true },
+    };
+    scheduler.deaths = scheduler.pick(&[0, 5, 20]);
+    scheduler.lags = scheduler.pick(&[0, 10, 40]);
+    let mut cloudflare = Cloudflare::of(&apps[0].program);
+    cloudflare.seed(seed);
+    if scheduler.chance(30) {
+        cloudflare.shuffle();
+    }
+    let mut native = native::Native { retention_s: scheduler.pick(&[1_209_600, 1_209_600, 600]), ..Default::default() };
+    native.model.retention_ms = i64::from(native.retention_s) * 1_000;
+    let skewed = scheduler.chance(15);
+    let sim = Sim::new(State {
+        scheduler,
+        sides: [Side::new(apps[0].clone()), Side::new(apps[1].clone())],
+        callees: Callees::default(),
+        cloudflare,
+        native,
+        skewed,
+        calm: false,
+    });
+    (sim, sides)
+}
+
+/// The faults, and then the calm in which everything must settle. Answers how many turns it took.
+fn play(runner: &mut Runner, sides: Sides) -> Result<u64, String> {
+    let sim = runner.sim.clone();
+    let left = Arc::new(std::sync::atomic::AtomicU32::new(0));
+    {
+        let state = &mut *sim.state();
+        if sides.worker && state.scheduler.chance(12) {
+            state.send("doom", Body::Json("1".to_owned()));
+        }
+    }
+    let actions = sim.state().scheduler.random.u32(8..30);
+    let acting = |work: std::pin::Pin<Box<dyn Future<Output = ()> + Send>>| {
+        left.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let left = left.clone();
+        sim.spawn(WORLD, async move {
+            work.await;
+            left.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+        });
+    };
+    if sides.worker {
+        worker::start(&sim);
+        acting(Box::pin(world::around_the_worker(sim.clone(), actions)));
+    }
+    if sides.server {
+        native::start(&sim);
+        acting(Box::pin(world::around_the_server(sim.clone(), actions)));
+    }
+    let mut turns = 0;
+    while left.load(std::sync::atomic::Ordering::Relaxed) > 0 {
+        turn(runner, &mut turns)?;
+    }
+    check(&sim)?;
+    calm(runner, sides, &mut turns)?;
+    Ok(turns.into())
+}
+
+fn turn(runner: &mut Runner, turns: &mut u32) -> Result<(), String> {
+    *turns += 1;
+    if !runner.turn()? {
+        return Err("everybody waits, and nobody for a time".to_owned());
+    }
+    if *turns > TURNS_MAX {
+        return Err(format!("nothing has settled after {TURNS_MAX} turns"));
+    }
+    if turns.is_multiple_of(CHECK_EVERY) {
+        check(&runner.sim)?;
+    }
+    Ok(())
+}
+
+fn check(sim: &Sim) -> Result<(), String> {
+    let state = &mut *sim.state();
+    for side in &mut state.sides {
+        side.check()?;
+    }
+    let waiting: std::collections::BTreeSet<String> =
+        state.cloudflare.waiting().into_iter().map(|(_, message)| message.id).collect();
+    let ledger = &state.sides[Place::Worker as usize].ledger;
+    let forgotten = ledger.sent.keys().find(|id| !ledger.acknowledged.contains(*id) && !waiting.contains(*id));
+    if let Some(id) = forgotten {
+        return Err(format!("{id} is neither answered nor in its queue"));
+    }
+    Ok(())
+}
+
+/// With the faults gone everything ends.
+fn calm(runner: &mut Runner, sides: Sides, turns: &mut u32) -> Result<(), String> {
+    let sim = runner.sim.clone();
+    let until_ms = {
+        let state = &mut *sim.state();
+        state.calm_down();
+        state.side(Place::Worker).database.meddle("UPDATE jadpo_schema SET version = max(version, 1)");
+        state.side(Place::Native).database.meddle("UPDATE jadpo_broker SET version = 4");
+        state.scheduler.now_ms + SETTLES_WITHIN_MS
+    };
+    if sides.server {
+        let going_on = sim.clone();
+        sim.spawn(WORLD, async move { world::let_go_on(&going_on).await });
+    }
+    for _ in 0..64 {
+        turn(runner, turns)?;
+    }
+    while let Some(open) = still_open(&sim, sides) {
+        if sim.now_ms() > until_ms {
+            return Err(format!("it does not settle: {open}"));
+        }
+        for _ in 0..16 {
+            turn(runner, turns)?;
+        }
+    }
+    check(&sim)?;
+    let state = &mut *sim.state();
+    let database = &state.sides[Place::Native as usize].database;
+    state.native.model.check(database);
+    state.native.model.problem().map_or(Ok(()), Err)
+}
+
+/// What has not come to its end.
+fn still_open(sim: &Sim, sides: Sides) -> Option<String> {
+    let state = &mut *sim.state();
+    if sides.worker && !state.cloudflare.is_empty() {
+        return Some("messages are in Cloudflare's queues".to_owned());
+    }
+    if let Some(place) = state.sides.iter().position(|side| !side.is_settled()) {
+        return Some(format!("deliveries are open on side {place}"));
+    }
+    if !sides.server {
+        return None;
+    }
+    let dead = |queue: &str| queue.ends_with("-dead");
+    if let Some((id, known)) =
+        state.native.model.messages.iter().find(|(_, known)| known.is_there() && !dead(&known.queue))
+    {
+        return Some(format!("{id} is in {}", known.queue));
+    }
+    let database = &state.sides[Place::Native as usize].database;
+    let running = "SELECT (SELECT count(*) FROM jadpo_redrives WHERE state = 'running') + \
+        (SELECT count(*) FROM jadpo_queue_garbage)";
+    (database.number(running, &[]) != Some(0)).then(|| "a redrive runs, or garbage is there".to_owned())
+}

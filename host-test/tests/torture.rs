@@ -1,0 +1,85 @@
+//! The small set of the simulation of the whole: every seed holds, and every deliberate mistake is caught.
+//!
+//! A failure prints its seed; `cargo xtask torture --seed 17` runs that one alone.
+#![allow(clippy::panic, clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use jadpo_core::broken::Variant;
+use jadpo_host_test::torture::{self, Fault, Seen, Step};
+
+/// Seeds of the small set.
+const SEEDS: u64 = 300;
+
+/// Runs seeds on two threads and gives what they saw, or the first failure.
+fn run(seeds: u64, variant: Option<Variant>) -> Result<Seen, String> {
+    let next = AtomicU64::new(0);
+    let work = || {
+        let mut all = Seen::default();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds {
+                return Ok(all);
+            }
+            match torture::run(seed, variant) {
+                Ok(seen) => all.add(&seen),
+                Err(what) => {
+                    next.store(seeds, Ordering::Relaxed);
+                    return Err(format!("seed {seed}: {what}; run it alone with `cargo xtask torture --seed {seed}`"));
+                }
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let other = scope.spawn(work);
+        let one = work();
+        let mut all = one?;
+        all.add(&other.join().unwrap()?);
+        Ok(all)
+    })
+}
+
+#[test]
+fn whatever_dies_nothing_is_lost_nothing_doubled_and_in_the_end_everything_settles() {
+    let seen = run(SEEDS, None).unwrap_or_else(|what| panic!("{what}"));
+    let enough = seen.events > 500 && seen.parked > 200 && seen.sent > 500 && seen.dead > 20 && seen.put_back > 2;
+    assert!(enough, "the runs saw too little: {seen:?}");
+    for (fault, step) in [
+        (Fault::DiesBefore, Step::Keep),
+        (Fault::DiesAfter, Step::Keep),
+        (Fault::AnswerLost, Step::Keep),
+        (Fault::DiesAfter, Step::Call),
+        (Fault::DiesAfter, Step::Settle),
+        (Fault::Commit, Step::Settle),
+        (Fault::Statement, Step::Take),
+    ] {
+        assert!(seen.coverage.of(fault, step) > 0, "no {fault} at {step}");
+    }
+}
+
+#[test]
+fn seeds_that_once_failed_hold() {
+    let seeds: Vec<u64> = include_str!("../seeds.txt")
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| line.parse().expect("a seed, or a comment that begins with #"))
+        .collect();
+    assert!(!seeds.is_empty());
+    for seed in seeds {
+        torture::run(seed, None).unwrap_or_else(|what| panic!("seed {seed}: {what}"));
+    }
+}
+
+#[test]
+fn each_deliberate_mistake_is_caught_within_the_small_set() {
+    let survivors: Vec<Variant> =
+        Variant::ALL.into_iter().filter(|variant| run(SEEDS, Some(*variant)).is_ok()).collect();
+    assert!(survivors.is_empty(), "nobody sees it when the code is wrong so: {survivors:?}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    for seed in 0..8 {
+        assert_eq!(torture::run(seed, None), torture::run(seed, None), "seed {seed}");
+    }
+}
