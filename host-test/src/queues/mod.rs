@@ -116,9 +116,9 @@ impl TestServer {
     fn declare(&self) {
         for declared in self.triggers.declared() {
             let (dead, dead_settings) = declared.dead_letters();
-            self.certainly(|broker, sql, moment| broker.create(sql, moment, &dead, dead_settings).map(drop));
+            self.on_queues(|broker, sql, moment| broker.create(sql, moment, &dead, dead_settings).map(drop));
             let settings = declared.settings.clone();
-            self.certainly(|broker, sql, moment| broker.create(sql, moment, &declared.queue, settings).map(drop));
+            self.on_queues(|broker, sql, moment| broker.create(sql, moment, &declared.queue, settings).map(drop));
         }
     }
 
@@ -191,7 +191,7 @@ impl TestServer {
 
     fn next_message_at(&self) -> Option<i64> {
         let handled = drain::handled(&self.triggers);
-        let wakes = self.certainly(|broker, sql, moment| broker.wakes(sql, moment, &handled));
+        let wakes = self.on_queues(|broker, sql, moment| broker.wakes(sql, moment, &handled));
         let in_ms =
             wakes.iter().filter_map(|(_, wake)| if wake.ready > 0 { Some(0) } else { wake.next_in_ms }).min()?;
         Some(self.host.time_ms().saturating_add(i64::try_from(in_ms).unwrap_or(i64::MAX)))
@@ -224,14 +224,14 @@ impl TestServer {
     /// # Panics
     /// When the queue has none that could be put back: it is not there, or a redrive of it runs.
     pub fn redrive(&self, queue: &str) -> u64 {
-        let task = self.certainly(|broker, sql, moment| {
+        let task = self.on_queues(|broker, sql, moment| {
             let source = broker.dead_letter_queue_of(queue)?;
             broker.redrive(sql, moment, &Redrive { source, ..Redrive::default() })
         });
         let mut task = task;
         while task.state == RedriveState::Running {
             self.host.advance_ms(i64::try_from(task.next_in_ms.unwrap_or(0)).unwrap_or(0));
-            task = self.certainly(|broker, sql, moment| broker.redrive_step(sql, moment, task.id, 100));
+            task = self.on_queues(|broker, sql, moment| broker.redrive_step(sql, moment, task.id, 100));
         }
         task.moved
     }
@@ -249,7 +249,7 @@ impl TestServer {
     #[must_use]
     pub fn messages(&self, queue: &str) -> Vec<Held> {
         let peek = Peek { max: 100, after: None };
-        let peeked = self.certainly(|broker, sql, moment| broker.peek(sql, moment, queue, peek));
+        let peeked = self.on_queues(|broker, sql, moment| broker.peek(sql, moment, queue, peek));
         peeked.into_iter().map(|peeked| Held::from(peeked.message)).collect()
     }
 
@@ -296,8 +296,11 @@ impl TestServer {
         end
     }
 
-    /// An operation on the side, past every fault.
-    fn certainly<T>(
+    /// Does something with the queues on the side, past every fault and at no cost, for tests of the core.
+    ///
+    /// # Panics
+    /// When it is refused.
+    pub fn on_queues<T>(
         &self,
         operation: impl FnOnce(&mut broker::Broker, &mut dyn broker::Sql, broker::Moment) -> Result<T, BrokerError>,
     ) -> T {
