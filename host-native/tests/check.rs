@@ -135,7 +135,8 @@ fn a_file_that_is_not_there_is_wrong_input_with_a_hint() {
     let folder = tempfile::tempdir().unwrap();
     let output = check_in(folder.path(), &[]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("there is no file `app.jadpo`"), "{}", text(&output.stderr));
+    let told = text(&output.stderr);
+    assert!(told.contains("there is no file `app.jadpo`, and no project.toml beside it"), "{told}");
     let report = json(&check_in(folder.path(), &["no.jadpo", "--json"]));
     assert_eq!((&report["ok"], &report["file"]), (&Value::from(false), &Value::from("no.jadpo")));
     assert_eq!(report["problems"][0]["code"], "file.unreadable");
@@ -170,6 +171,34 @@ fn a_file_of_nothing_but_problems_ends_with_how_many_there_are() {
     let fields: String = (0..5_000).map(|number| format!("f{number}: Foo\n")).collect();
     let output = Folder::with(format!("app: \"a\"\nevents: {{ E: {{\n{fields}}} }}")).check(&[]);
     assert!(text(&output.stderr).ends_with("app.jadpo: 100 problems, and 4900 more\n"));
+}
+
+#[test]
+fn a_program_that_is_not_there_or_may_not_be_run_is_a_note() {
+    let folder = Folder::with(
+        "app: \"a\"\nfunctions: {\n  a: { exec: [\"./gone.sh\"], schedule: \"0 * * * *\" }\n  \
+         b: { exec: [\"./text.sh\"], schedule: \"0 * * * *\" }\n  c: { exec: [\"no-such-program\"], schedule: \"0 * * * *\" }\n  \
+         d: { exec: [\"sh\", \"-c\", \"true\"], schedule: \"0 * * * *\" }\n}\n",
+    );
+    fs::write(folder.0.path().join("text.sh"), "#!/bin/sh\n").unwrap();
+    let output = folder.check(&["--json"]);
+    assert_eq!(output.status.code(), Some(0), "on another machine they may be there");
+    let report = json(&output);
+    let notes: Vec<(u64, &str)> = report["notes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|note| (note["line"].as_u64().unwrap(), note["message"].as_str().unwrap()))
+        .collect();
+    assert_eq!(
+        notes,
+        [
+            (3, "function `a` runs `./gone.sh`, which is not there"),
+            (4, "function `b` runs `./text.sh`, which is no executable file"),
+            (5, "function `c` runs `no-such-program`, and no such program is on the PATH"),
+        ]
+    );
+    assert!(report["notes"][1]["help"].as_str().unwrap().starts_with("make it executable: chmod +x "), "{report}");
 }
 
 #[test]

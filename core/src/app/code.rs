@@ -38,6 +38,7 @@ codes! {
     SyntaxKeyTwice = "syntax.key_twice", "A key or a name is written twice in one block; only one of them could count.";
     SyntaxTooDeep = "syntax.too_deep", "Blocks, lists and calls nest at most 64 deep.";
     AppKeyMissing = "app.key_missing", "The file does not say the app's name: `app: \"NAME\"`.";
+    AppKeyInvalid = "app.key_invalid", "Queues and schedules have no block of their own: a queue is a connection with Driver.local_queue, a schedule is a key of its function.";
     AppValueInvalid = "app.value_invalid", "The app's name is a text of lowercase letters, digits and dashes, at most 63 characters.";
     ConnectionKeyMissing = "connection.key_missing", "A connection lacks a key that its driver needs.";
     ConnectionKeyInvalid = "connection.key_invalid", "A connection has a key that its driver does not take.";

@@ -12,6 +12,15 @@ use super::syntax::{Block, Entry, Value, What};
 /// How deep blocks, lists and calls nest. Far more than an app needs, far less than a stack holds.
 pub(super) const DEPTH_MAX: u32 = 64;
 
+const QUEUES: &str =
+    "a queue is a connection: `connections: { jobs: { driver: Driver.local_queue, queue: \"jobs\" } }`";
+const SCHEDULES: &str =
+    "a schedule belongs to its function: `functions: { sweep: { exec: [\"./sweep.sh\"], schedule: \"0 * * * *\" } }`";
+
+/// Names at the top that are not there, and where what they stand for is written.
+const ELSEWHERE: [(&str, &str); 4] =
+    [("queues", QUEUES), ("queue", QUEUES), ("schedules", SCHEDULES), ("schedule", SCHEDULES)];
+
 /// Parses a whole file. An entry at the top whose key is not in `known` is skipped with a note, whatever it holds.
 pub(super) fn file(source: &str, known: &[&str], findings: &mut Findings) -> Block {
     let tokens = lex::tokens(source);
@@ -309,7 +318,8 @@ impl<'a> Parser<'a> {
         };
     }
 
-    /// Skips an entry at the top whose key jadpo does not know: another part's block, in that part's own syntax.
+    /// Skips an entry at the top whose key jadpo does not know: another part's block, in that part's own syntax. One
+    /// that can only be meant for jadpo is a problem, or what it declares would be missing without a word.
     fn skip_unknown(&mut self) -> bool {
         let token = self.token();
         let word = self.slice(token.span);
@@ -318,13 +328,18 @@ impl<'a> Parser<'a> {
         if self.kind() != Kind::Word || self.known.contains(&word) || !has_body {
             return false;
         }
-        let meant = closest(word, self.known.iter().copied());
-        self.findings.note(
-            Code::NoteBlockSkipped,
-            token.span,
-            format!("{} is not a block that jadpo reads, so it is skipped", quote(word)),
-            meant.map(|meant| format!("did you mean `{meant}`?")),
-        );
+        if let Some((_, place)) = ELSEWHERE.iter().find(|(name, _)| *name == word) {
+            let message = format!("{} is not a block of its own", quote(word));
+            self.findings.problem(Code::AppKeyInvalid, token.span, message).help(*place);
+        } else {
+            let meant = closest(word, self.known.iter().copied());
+            self.findings.note(
+                Code::NoteBlockSkipped,
+                token.span,
+                format!("{} is not a block that jadpo reads, so it is skipped", quote(word)),
+                meant.map(|meant| format!("did you mean `{meant}`?")),
+            );
+        }
         self.at += 1;
         if self.kind() == Kind::Colon {
             self.at += 1;

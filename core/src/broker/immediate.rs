@@ -7,7 +7,7 @@ use super::send::length;
 use super::settings::check_visibility;
 use super::sql::Sql;
 use super::take::{Found, found};
-use super::types::{Message, NewMessage, Retaken, Retry, Taken, Warning};
+use super::types::{Kept, Message, NewBatch, NewMessage, Retaken, Retry, Taken, Warning};
 use super::{Broker, Moment};
 
 const LEASED: &str = "INSERT INTO jadpo_queue_due (queue, due_at, seq, attempts, leased, bytes, first_at) \
@@ -58,6 +58,39 @@ impl Broker {
             dead: None,
         };
         Ok(Taken { lease: Lease { queue: number, until_ms, seq, attempt: 1, bytes }, message })
+    }
+
+    /// Keeps a batch's messages, all of them or none, and leases each at once to its sender that is not delayed: for
+    /// `visibility_ms` of its place in the batch, since who handles one after the other begins the last one late.
+    ///
+    /// # Errors
+    /// As [`send_taken`](Self::send_taken), for the first message that is refused.
+    pub fn send_batch_taken(
+        &mut self,
+        sql: &mut dyn Sql,
+        moment: Moment,
+        name: &str,
+        batch: &NewBatch,
+        visibility_ms: impl Fn(usize) -> u32,
+    ) -> Result<Vec<Kept>, BrokerError> {
+        // Whatever could refuse one of them is asked before the first is kept.
+        batch.check()?;
+        self.room(name, batch.bytes())?;
+        if self.queue(name)?.info.settings.paused {
+            return Err(BrokerError::Paused(name.to_owned()));
+        }
+        (0..batch.messages.len()).try_for_each(|place| check_visibility(visibility_ms(place)))?;
+        let mut kept = Vec::with_capacity(batch.messages.len());
+        for (place, message) in batch.messages.iter().enumerate() {
+            kept.push(match message.delay_s.or(batch.delay_s).filter(|delay_s| *delay_s > 0) {
+                None => Kept::Taken(self.send_taken(sql, moment, name, message, visibility_ms(place))?),
+                delay_s => {
+                    let message = NewMessage { delay_s, ..message.clone() };
+                    Kept::Delayed(self.send_one(sql, moment, name, &message)?)
+                }
+            });
+        }
+        Ok(kept)
     }
 
     /// Ends an attempt that failed and leases the message again at once, without any delay; or, if its retries are

@@ -56,7 +56,7 @@ pub use sql::{Arg, Sql};
 pub use tokens::{ApiToken, NewApiToken};
 pub use triggers::{Run, RunOutcome, TriggerState, queue_trigger, schedule_trigger};
 pub use types::{
-    Backlog, Batch, Content, Dead, Gone, How, Message, MessageId, Metrics, NewBatch, NewMessage, Once, QueueInfo,
+    Backlog, Batch, Content, Dead, Gone, How, Kept, Message, MessageId, Metrics, NewBatch, NewMessage, Once, QueueInfo,
     Reason, Retaken, Retry, Sent, SentOnce, Settle, Settled, Swept, Take, Taken, TakenOnce, Wake, Warning,
 };
 

@@ -23,8 +23,10 @@ const RAN: &str = "INSERT INTO jadpo_triggers (name, run_at, run_done, run_error
     VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (name) DO UPDATE SET run_at = excluded.run_at, \
     run_done = excluded.run_done, run_error = excluded.run_error, run_message = excluded.run_message";
 const LAST: &str = "SELECT last_occurrence FROM jadpo_triggers WHERE name = ?1";
-const OCCURRED: &str = "INSERT INTO jadpo_triggers (name, last_occurrence) VALUES (?1, ?2) \
-    ON CONFLICT (name) DO UPDATE SET last_occurrence = excluded.last_occurrence";
+const OCCURRED: &str = "INSERT INTO jadpo_triggers (name, last_occurrence, run_at, run_done, run_error, run_message) \
+    VALUES (?1, ?2, ?3, 1, NULL, ?4) ON CONFLICT (name) DO UPDATE SET last_occurrence = excluded.last_occurrence, \
+    run_at = excluded.run_at, run_done = excluded.run_done, run_error = excluded.run_error, \
+    run_message = excluded.run_message";
 
 const PASSED: &str = "INSERT INTO jadpo_triggers (name, last_occurrence) VALUES (?1, ?2) \
     ON CONFLICT (name) DO UPDATE SET last_occurrence = max(coalesce(last_occurrence, ?2), ?2)";
@@ -139,7 +141,7 @@ impl Broker {
 
     /// Records one occurrence of a schedule and sends its message, in one transaction, unless it or a later one is
     /// recorded already: then it is `None`, and nothing is sent. So each occurrence happens once, and time that is set
-    /// back repeats none.
+    /// back repeats none. That it was sent is the trigger's last run.
     ///
     /// `schedule` is the schedule's name; its trigger is [`schedule_trigger`] of that.
     ///
@@ -163,7 +165,8 @@ impl Broker {
             return Ok(None);
         }
         let id = self.send_one(sql, moment, queue, message)?;
-        let values = [trigger.as_str().into(), occurrence_ms.into()];
+        let message = id.0.to_be_bytes();
+        let values = [trigger.as_str().into(), occurrence_ms.into(), moment.wall_ms.into(), message.as_slice().into()];
         self.run_or_put_off(Variant::OccurrenceRecordedLater, sql, OCCURRED, &values)?;
         Ok(Some(id))
     }

@@ -309,6 +309,15 @@ pub enum TakenOnce {
     Repeat(MessageId),
 }
 
+/// A message of a batch that its sender waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kept {
+    /// It is leased to its sender.
+    Taken(Taken),
+    /// It is delayed, and comes when it is due.
+    Delayed(MessageId),
+}
+
 /// What became of a message whose attempt failed and which was to be tried again at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Retaken {

@@ -5,6 +5,7 @@
 
 mod batch;
 mod enqueue;
+mod handshake;
 mod meta;
 mod methods;
 mod refusal;
@@ -13,6 +14,7 @@ mod webhook;
 
 pub use batch::batch;
 pub use enqueue::enqueue;
+pub use handshake::{Handshake, handshake};
 pub use meta::{Meta, rfc3339};
 pub use methods::{MethodAnswer, Surface, answer_to};
 pub use refusal::Refusal;

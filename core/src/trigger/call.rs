@@ -44,6 +44,15 @@ impl FunctionCall {
 }
 
 impl Triggers {
+    /// Whether the message can be handed over again as soon as its calls are broken off: all that it needs yet are
+    /// programs, and a program that is killed does nothing more. Whoever is called over HTTP may still be at work.
+    #[must_use]
+    pub fn ends_when_cut(&self, queue: &str, message: &Message) -> bool {
+        let done = done(message);
+        let mut open = self.functions_of(queue).into_iter().filter(|(name, _)| !done.contains(name));
+        open.all(|(_, function)| matches!(function.target, Target::Exec(_)))
+    }
+
     /// The calls that a message of this queue needs yet: one for each function that has not succeeded at an earlier
     /// attempt.
     #[must_use]

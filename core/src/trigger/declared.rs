@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::broker::limits::{self, VISIBILITY_MAX_MS};
-use crate::broker::{ConsumerSettings, Settings};
+use crate::broker::{Broker, ConsumerSettings, Settings};
 use crate::local;
 use crate::program::{Connection, Function, Program, Target};
 
@@ -140,6 +140,26 @@ impl Triggers {
     #[must_use]
     pub fn get(&self, queue: &str) -> Option<&Declared> {
         self.queues.get(queue)
+    }
+
+    /// The declared queue whose dead letters a queue of this name takes.
+    #[must_use]
+    pub fn dying_into(&self, queue: &str) -> Option<&Declared> {
+        self.queues.get(queue.strip_suffix(local::DEAD_SUFFIX)?)
+    }
+
+    /// The declared queues that somebody deleted, or whose dead letters' queue; and those that the app handles and that
+    /// are not as it declares them, which only one is that was made again by hand. What is set for a queue that the app
+    /// leaves to others is theirs.
+    #[must_use]
+    pub fn strayed(&self, broker: &Broker) -> Vec<String> {
+        let strayed = |declared: &&Declared| {
+            let Ok(info) = broker.info(&declared.queue) else { return true };
+            let is_ours = declared.consumer != Consumer::Nobody;
+            broker.info(&local::dead_letters_of(&declared.queue)).is_err()
+                || (is_ours && declared.settings_over(&info.settings) != info.settings)
+        };
+        self.declared().filter(strayed).map(|declared| declared.queue.clone()).collect()
     }
 
     /// The functions of a queue, with their names. One that the program does not have, which no build writes, is

@@ -16,6 +16,7 @@ fn file_with(code: Code) -> String {
         Code::SyntaxKeyTwice => "events: { A: Json, A: Json }".to_owned(),
         Code::SyntaxTooDeep => format!("events: {}{}", "[".repeat(70), "]".repeat(70)),
         Code::AppKeyMissing => return "events: {}".to_owned(),
+        Code::AppKeyInvalid => "queues: { jobs: {} }".to_owned(),
         Code::AppValueInvalid => return "app: \"A\"".to_owned(),
         Code::ConnectionKeyMissing => "connections: { c: {} }".to_owned(),
         Code::ConnectionKeyInvalid => {

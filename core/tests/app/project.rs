@@ -522,3 +522,19 @@ mod fuzz {
         );
     }
 }
+
+#[test]
+fn a_table_that_can_only_be_meant_for_jadpo_is_a_problem_that_says_where_it_goes() {
+    check(
+        "[[queues]]\nname = \"jobs\"\n[[functions]]\nname = \"pay\"\n[[schedules]]\nname = \"sweep\"\n",
+        "[[schedules]]\nname = \"sweep\"\n",
+        expect![[r#"
+            project.toml:3:1-14 project.value_invalid: `functions` takes a table, and this is a list
+                write `[functions]` with one bracket, and under it `NAME = …` for each
+            project.toml:5:3-12 project.key_invalid: project.toml takes no `schedules`
+                a schedule belongs to its function: under `[functions]` write `sweep = { exec = ["./sweep.sh"], schedule = "0 * * * *" }`
+            dev.toml:1:3-12 project.key_invalid: dev.toml takes no `schedules`
+                a schedule belongs to its function: under `[functions]` write `sweep = { exec = ["./sweep.sh"], schedule = "0 * * * *" }`
+        "#]],
+    );
+}

@@ -337,3 +337,16 @@ fn optional_is_said_once() {
     "#]],
     );
 }
+
+#[test]
+fn queues_and_schedules_have_no_block_of_their_own() {
+    check_in_app(
+        "queues: { jobs: { functions: [pay] } }\nschedules: { sweep: \"0 * * * *\" }\n",
+        expect![[r#"
+            2:1-7 app.key_invalid: `queues` is not a block of its own
+                a queue is a connection: `connections: { jobs: { driver: Driver.local_queue, queue: "jobs" } }`
+            3:1-10 app.key_invalid: `schedules` is not a block of its own
+                a schedule belongs to its function: `functions: { sweep: { exec: ["./sweep.sh"], schedule: "0 * * * *" } }`
+        "#]],
+    );
+}

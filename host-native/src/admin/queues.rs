@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use jadpo_core::admin::Response;
 use jadpo_core::admin::queues::{
     Consumer, Emptied, NewQueue, QUEUES_LIMIT_MAX, Queue, QueueSettings, Queues, consumers,
 };
+use jadpo_core::admin::{ProblemDetail, Response};
 use jadpo_core::broker::{BrokerError, ConsumerKind, Metrics, QueueInfo};
+use jadpo_core::trigger::Triggers;
 
 use super::{Call, Refusal, done, invalid, nearest, tokens};
 
@@ -40,11 +41,50 @@ pub(super) async fn create(call: &Call<'_>) -> Result<Response, Refusal> {
     if new.http_pull {
         tokens::not_handled(call, &new.name)?;
     }
-    call.broker.create(&new.name, new.settings()).await?;
+    make(call, &new).await?;
     if new.http_pull {
         call.broker.let_pull(&new.name).await?;
     }
     Ok(Response::json(201, &one(call, &new.name).await?))
+}
+
+/// Makes a queue: as the app declares it, if it does. Any other would drop the messages that fail, or try them
+/// otherwise than the app says, until a server starts.
+async fn make(call: &Call<'_>, new: &NewQueue) -> Result<(), Refusal> {
+    let triggers = Triggers::of(&call.app.program);
+    let settings = match (triggers.get(&new.name), triggers.dying_into(&new.name)) {
+        (Some(declared), _) => {
+            let settings = new.settings_as_declared(declared.settings.clone());
+            crate::server::dead_letters(call.broker, declared).await?;
+            settings.map_err(|what| declared_otherwise(&new.name, what))?
+        }
+        (None, Some(dying)) => new.settings_over(dying.dead_letters().1),
+        (None, None) => new.settings(),
+    };
+    match call.broker.create(&new.name, settings).await {
+        Err(error @ BrokerError::QueueExists(_)) => {
+            let mut refusal = Refusal::from(error);
+            if is_declared(call, &new.name) {
+                refusal.detail.help =
+                    Some("the app declares it, so whatever runs the app makes it: nothing is to be done".to_owned());
+            }
+            Err(refusal)
+        }
+        made => Ok(made.map(drop)?),
+    }
+}
+
+fn declared_otherwise(name: &str, what: &str) -> Refusal {
+    let message = format!("the app declares the queue `{name}` with another {what}");
+    let help = "leave that out, and it is made as declared; to have it otherwise, change the app file".to_owned();
+    let detail = ProblemDetail { help: Some(help), ..ProblemDetail::new("queue_declared", message) };
+    Refusal { status: 409, detail }
+}
+
+/// Whether the app declares the queue, or the queue whose dead letters it takes.
+fn is_declared(call: &Call<'_>, name: &str) -> bool {
+    let triggers = Triggers::of(&call.app.program);
+    triggers.get(name).or_else(|| triggers.dying_into(name)).is_some()
 }
 
 /// Pauses a queue or lets it go on.
@@ -58,9 +98,10 @@ pub(super) async fn purge(call: &Call<'_>, name: &str) -> Result<Response, Refus
     done(&Emptied::from(meant(call, name, call.broker.purge(name).await).await?))
 }
 
-/// Deletes a queue.
+/// Deletes a queue. One that the app declares comes back, which the answer says.
 pub(super) async fn delete(call: &Call<'_>, name: &str) -> Result<Response, Refusal> {
-    done(&Emptied::from(meant(call, name, call.broker.delete(name).await).await?))
+    let emptied = Emptied::from(meant(call, name, call.broker.delete(name).await).await?);
+    done(&Emptied { declared: is_declared(call, name), ..emptied })
 }
 
 pub(super) async fn one(call: &Call<'_>, name: &str) -> Result<Queue, Refusal> {

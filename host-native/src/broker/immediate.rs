@@ -1,6 +1,6 @@
 //! Messages whose sender waits for what becomes of them.
 
-use jadpo_core::broker::{BrokerError, NewMessage, Once, Retaken, Retry, Taken, TakenOnce};
+use jadpo_core::broker::{BrokerError, Kept, NewBatch, NewMessage, Once, Retaken, Retry, Taken, TakenOnce};
 
 use super::{Broker, report};
 
@@ -19,7 +19,26 @@ impl Broker {
             .await
     }
 
-    /// The same, unless one was sent under this key before.
+    /// Keeps a batch's messages, all of them or none, and leases each at once that is not delayed.
+    ///
+    /// # Errors
+    /// As [`send_batch_taken`](jadpo_core::broker::Broker::send_batch_taken), and as [`send`](Self::send).
+    pub async fn send_batch_taken(
+        &self,
+        name: &str,
+        batch: NewBatch,
+        visibility_ms: impl Fn(usize) -> u32 + Send + 'static,
+    ) -> Result<Vec<Kept>, BrokerError> {
+        let _place = self.producers.place(name)?;
+        let (name, bytes) = (name.to_owned(), batch.messages.iter().map(|message| message.body.len()).sum());
+        self.store
+            .broker_writing(bytes, move |broker, sql, moment| {
+                broker.send_batch_taken(sql, moment, &name, &batch, &visibility_ms)
+            })
+            .await
+    }
+
+    /// As [`send_taken`](Self::send_taken), unless one was sent under this key before.
     ///
     /// # Errors
     /// As [`send_once_taken`](jadpo_core::broker::Broker::send_once_taken), and as [`send`](Self::send).

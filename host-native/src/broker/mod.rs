@@ -9,12 +9,14 @@ mod report;
 mod triggers;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jadpo_core::broker::Broker as Core;
 use jadpo_core::broker::{
     Backlog, Batch, BrokerError, LeaseKey, MessageRef, Metrics, NewBatch, NewMessage, Once, Peek, Peeked, QueueInfo,
     Removed, Sent, SentOnce, Settings, Settle, Settled, Sql, Take, Wake,
 };
+use jadpo_core::trigger::Triggers;
 use tokio::sync::watch;
 
 use crate::store::Store;
@@ -111,6 +113,15 @@ impl Broker {
     pub async fn info(&self, name: &str) -> Result<QueueInfo, BrokerError> {
         let name = name.to_owned();
         self.store.broker(move |broker, _, _| broker.info(&name).cloned()).await
+    }
+
+    /// The declared queues that are not there, or not as they are declared.
+    ///
+    /// # Errors
+    /// [`BrokerError::Store`].
+    pub async fn strayed(&self, triggers: &Arc<Triggers>) -> Result<Vec<String>, BrokerError> {
+        let triggers = triggers.clone();
+        self.store.broker(move |broker, _, _| Ok(triggers.strayed(broker))).await
     }
 
     /// Sends messages, all of them or none.

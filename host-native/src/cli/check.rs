@@ -7,6 +7,7 @@ use jadpo_core::app::{self, Code};
 
 use super::diagnostics::{self, Checked, Unreadable};
 use super::output::{self, Exit};
+use super::{programs, running};
 
 /// Arguments of `jadpo check`.
 #[derive(clap::Args)]
@@ -34,12 +35,16 @@ pub(crate) fn run(args: &Args) -> Exit {
         return explain(code);
     }
     let deployable = args.deployable.as_deref();
-    let checked = match Checked::read(&args.file, deployable, true) {
+    let mut checked = match Checked::read(&args.file, deployable, true) {
         Ok(checked) => checked,
         Err(error) => return cannot_check(args, &error),
     };
     if let Some(error) = undeclared(&checked, deployable) {
         return cannot_check(args, &error);
+    }
+    if let Some(program) = checked.program.take() {
+        programs::note_missing(&mut checked, &program, &running::folder_of(&diagnostics::found(&args.file)));
+        checked.program = Some(program);
     }
     report(args, &checked)
 }

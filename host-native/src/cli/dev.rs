@@ -12,6 +12,7 @@ use jadpo_core::trigger::Triggers;
 use super::load;
 use super::output::{self, Exit};
 use super::running::{self, Plan};
+use super::words::count;
 use crate::api::PREFIX;
 use crate::broker::ApiPlace;
 use crate::functions::Linked;
@@ -43,6 +44,10 @@ pub(crate) struct Args {
     /// Make a queue when something is sent to one that is not declared
     #[arg(long)]
     create_queues: bool,
+    /// A name by which this machine may be asked, beside localhost; may be given again. Any other is refused, since a
+    /// page in a browser could come by it
+    #[arg(long, value_name = "NAME", env = "JADPO_ALLOW_HOST", value_delimiter = ',', value_parser = host_name)]
+    allow_host: Vec<String>,
     /// Let every queue be pulled over HTTP that nothing here handles
     #[arg(long)]
     http_pull: bool,
@@ -80,6 +85,16 @@ pub(crate) fn run(args: &Args, linked: &Linked) -> Exit {
     start(args, &file, program, settings, linked).map_or_else(running::Stop::said, |()| Exit::Done)
 }
 
+/// A host's name as it is compared: without a port, in lower case.
+fn host_name(text: &str) -> Result<String, String> {
+    let is_name = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_'));
+    if is_name {
+        Ok(text.to_ascii_lowercase())
+    } else {
+        Err("a name alone, as in `--allow-host box.lan`: no port, no http://".to_owned())
+    }
+}
+
 /// What is said on the command line stands before what dev.toml says.
 fn start(
     args: &Args,
@@ -97,7 +112,7 @@ fn start(
     let tick = args.tick_ms.or(settings.tick_ms.map(u64::from));
     let tick = Duration::from_millis(tick.unwrap_or(TICK_MS));
     let options = |at: Option<SocketAddr>| Options {
-        access: Access::Machine { listen: at.unwrap_or(args.listen) },
+        access: Access::Machine { listen: at.unwrap_or(args.listen), hosts: args.allow_host.clone() },
         pace: Some(if is_immediate { Pace::AsItArrives } else { Pace::Ticks(tick) }),
         immediate: is_immediate,
         tick_every: Some(DELIVERIES_EVERY),
@@ -127,20 +142,21 @@ fn start(
             } else {
                 format!("what is due is delivered every {} s", tick.as_secs_f64())
             };
-            announce(&app, &args.store, report, at.unwrap_or(args.listen), &when);
+            announce(&app, args, report, at.unwrap_or(args.listen), &when);
         }
     })
 }
 
 /// What runs, for the person who started it.
-fn announce(app: &str, store: &Path, report: &Report, at: SocketAddr, when: &str) {
-    output::line(&format!("{BOLD}jadpo dev{RESET}: app `{app}`, store {}", store.display()));
+fn announce(app: &str, args: &Args, report: &Report, at: SocketAddr, when: &str) {
+    output::line(&format!("{BOLD}jadpo dev{RESET}: app `{app}`, store {}", args.store.display()));
     for queue in &report.queues {
         let who = match &queue.handler {
             Handler::Functions(functions) => {
                 let functions: Vec<String> = functions.iter().map(|(name, how)| format!("{name} ({how})")).collect();
                 let window = Duration::from_millis(queue.visibility_ms.into()).as_secs_f64();
-                format!("to {}; {} attempts, {window} s apart", functions.join(", "), queue.attempts)
+                let apart = if queue.attempts > 1 { format!(", {window} s apart") } else { String::new() };
+                format!("to {}; {}{apart}", functions.join(", "), count(queue.attempts.into(), "attempt"))
             }
             Handler::Event(event) => format!("becomes {event}"),
             Handler::Pulled => "pulled over HTTP".to_owned(),
@@ -159,9 +175,13 @@ fn announce(app: &str, store: &Path, report: &Report, at: SocketAddr, when: &str
     announce_api(report, at);
     output::line(&format!("  health   http://{at}/healthz"));
     output::line(&format!("  {when}; Ctrl-C ends it"));
+    if !args.allow_host.is_empty() {
+        output::line(&format!("  it may be asked as {} too", args.allow_host.join(", ")));
+    }
     if !at.ip().is_loopback() {
+        let by_name = if args.allow_host.is_empty() { "; by a name only with --allow-host NAME" } else { "" };
         output::line(&format!(
-            "  {YELLOW}note{RESET}: it listens beyond this machine, and whoever reaches it may send"
+            "  {YELLOW}note{RESET}: it listens beyond this machine, and whoever reaches it may send{by_name}"
         ));
     }
     for concern in &report.concerns {

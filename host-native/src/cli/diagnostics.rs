@@ -17,6 +17,10 @@ use super::output::{self, Exit};
 /// A source line longer than this is not shown; only its place is.
 const SHOWN_LINE_LEN_MAX: usize = 2_000;
 
+/// The two files that an app may be in.
+const APP: &str = "app.jadpo";
+const PROJECT: &str = "project.toml";
+
 /// An app file's text.
 pub(crate) struct AppFile {
     /// The path as a person sees it.
@@ -45,8 +49,15 @@ impl AppFile {
         let len = match fs::metadata(path) {
             Ok(metadata) => metadata.len(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let help = "name the app file after the command, or go to the folder that holds it";
-                return Err(fail(format!("there is no file `{shown}`"), Some(help), Exit::Wrong));
+                // Where nothing was named, either file would do.
+                let (what, help) = if path.file_name().is_some_and(|name| name == APP) {
+                    let help = "write one of them, or name the folder that holds it after the command";
+                    (format!("there is no file `{shown}`, and no {PROJECT} beside it"), help)
+                } else {
+                    let help = "name the app file after the command, or go to the folder that holds it";
+                    (format!("there is no file `{shown}`"), help)
+                };
+                return Err(fail(what, Some(help), Exit::Wrong));
             }
             Err(error) => return Err(fail(format!("`{shown}` cannot be read: {error}"), None, Exit::Failed)),
         };
@@ -100,9 +111,8 @@ impl Checked {
 
 /// The file that is meant: itself, or of a folder its app.jadpo, or where there is none, its project.toml.
 pub(crate) fn found(path: &Path) -> PathBuf {
-    const APP: &str = "app.jadpo";
     let app = if path.is_dir() { path.join(APP) } else { path.to_owned() };
-    let project = app.with_file_name("project.toml");
+    let project = app.with_file_name(PROJECT);
     let is_app = app.file_name().is_some_and(|name| name == APP);
     if is_app && !app.exists() && project.exists() { project } else { app }
 }

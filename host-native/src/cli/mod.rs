@@ -8,6 +8,7 @@ mod diagnostics;
 mod load;
 mod output;
 mod place;
+mod programs;
 mod queues;
 mod running;
 mod serve;

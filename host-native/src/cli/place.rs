@@ -92,7 +92,7 @@ where
 /// Says why a command was not carried out.
 pub(crate) fn fail(as_json: bool, error: &OperatorError) -> Exit {
     if as_json {
-        output::line(&json!({"error": error.what, "code": error.code, "help": error.help}).to_string());
+        output::line(&json!({"error": error.what, "code": error.code(), "help": error.help}).to_string());
     } else {
         output::error(&plain(&error.what), error.help.as_deref().map(plain).as_deref());
     }
@@ -104,8 +104,10 @@ fn open(place: &Place, needs: Needs, runtime: &Runtime) -> Result<(Opened, Optio
     let set = std::env::var(URL).ok().filter(|url| !url.is_empty() && place.store.is_none() && place.app.is_none());
     if let Some(url) = place.url.clone().or(set) {
         let token = place.token.clone().or_else(|| std::env::var(ADMIN_TOKEN).ok()).filter(|t| !t.is_empty());
-        let help = format!("put the server's token into the environment variable {ADMIN_TOKEN}");
-        let token = token.ok_or_else(|| OperatorError::input(format!("`{url}` asks for a token"), Some(&help)))?;
+        let help =
+            format!("put the server's token into the environment variable {ADMIN_TOKEN}; {}", crate::operator::OF_DEV);
+        let asks = || OperatorError::input(format!("`{url}` asks for a token"), Some(&help)).coded("token_missing");
+        let token = token.ok_or_else(asks)?;
         return Ok((Opened { operator: Operator::at(&url, token)?, store: None, broker: None }, None));
     }
     let path = place.store.clone().unwrap_or_else(|| PathBuf::from(STORE));
@@ -150,8 +152,10 @@ fn unopened(error: &OpenError) -> OperatorError {
         }
         _ => "name the store's file with --store, or a running server with --url",
     };
-    let is_input = matches!(error, OpenError::Missing(_));
-    OperatorError { what: error.to_string(), help: Some(help.to_owned()), is_input, code: None }
+    match error {
+        OpenError::Missing(_) => OperatorError::input(error.to_string(), Some(help)).coded("store_missing"),
+        _ => OperatorError::failed(error.to_string(), Some(help)).coded("store_unusable"),
+    }
 }
 
 /// The app of a local store: the one that was named, else what a server last ran on it, else the app file here, else

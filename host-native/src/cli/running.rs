@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jadpo_core::admin::queues::{Mode, Serving};
 use jadpo_core::host::{Host, Level, LogEntry};
@@ -19,6 +19,7 @@ use crate::broker::Broker;
 use crate::functions::{Functions, Linked};
 use crate::host::{NativeHost, now_ms};
 use crate::http::Client;
+use crate::log;
 use crate::server::{Access, Ended, Options, Report, Server, declare, let_pull, report};
 use crate::store::{Durability, OpenError, OpenStore, StoreLock};
 
@@ -62,6 +63,10 @@ pub(super) struct Plan<'a> {
     pub(super) lets_pull: bool,
 }
 
+/// How long a store is waited for that another process has, and how often it is looked.
+const LOCK_WAIT_MAX: Duration = Duration::from_secs(2);
+const LOCK_LOOK_EVERY: Duration = Duration::from_millis(50);
+
 /// The folder that a file is in.
 pub(super) fn folder_of(file: &Path) -> PathBuf {
     match file.parent() {
@@ -77,7 +82,7 @@ pub(super) fn run(
     options: impl FnOnce(Option<SocketAddr>) -> Options,
     announce: impl FnOnce(&NativeHost, &Report, Option<SocketAddr>),
 ) -> Result<(), Stop> {
-    let lock = StoreLock::take(plan.store).map_err(store_stop)?;
+    let lock = locked(plan.store).map_err(store_stop)?;
     let store = OpenStore::create_with(plan.store, plan.durability).map_err(store_stop)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Stop::failed(format!("cannot start: {error}"), None))?;
@@ -87,6 +92,29 @@ pub(super) fn run(
     store.close();
     drop(lock);
     ended
+}
+
+/// The right to the store. Whoever had it may have been killed a moment ago, and the system is not done with it yet: so
+/// it is waited for a little, and said.
+fn locked(store: &Path) -> Result<StoreLock, OpenError> {
+    let started = Instant::now();
+    let mut is_told = false;
+    loop {
+        match StoreLock::take(store) {
+            Err(error @ OpenError::InUse { .. }) if started.elapsed() < LOCK_WAIT_MAX => {
+                if !is_told {
+                    let fields = vec![
+                        ("why", error.to_string().into()),
+                        ("wait_ms", LOCK_WAIT_MAX.as_millis().to_string().into()),
+                    ];
+                    log::write(&LogEntry { level: Level::Warn, event: "store.in_use", fields });
+                    is_told = true;
+                }
+                std::thread::sleep(LOCK_LOOK_EVERY);
+            }
+            taken => return taken,
+        }
+    }
 }
 
 async fn serve(
@@ -213,7 +241,8 @@ impl Signals {
 fn store_stop(error: OpenError) -> Stop {
     match &error {
         OpenError::InUse { .. } => {
-            Stop::wrong(error.to_string(), Some("stop that one, or name another store with --store".to_owned()))
+            let what = format!("{error}, and was still after {} s", LOCK_WAIT_MAX.as_secs());
+            Stop::wrong(what, Some("stop that one, or name another store with --store".to_owned()))
         }
         _ => Stop::failed(error.to_string(), Some("name another store with --store".to_owned())),
     }

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::output::{self, Exit};
 use super::place::{self, Needs, Opened, Place};
+use super::queues::agreed;
 use super::words::plain;
 use crate::http;
 use crate::operator::{Operator, OperatorError};
@@ -21,7 +22,7 @@ without one. Where the server is reached under another address than it listens o
 
 Examples:
   jadpo webhooks list --base https://hooks.example.com
-  jadpo webhooks rotate stripe-events       the old address is dead at once
+  jadpo webhooks rotate stripe-events       the old address is dead at once, so it asks; --force does not
 
 Exit codes: 0 it is done, 1 it could not be done, 2 it was asked wrongly.
 With --json: {\"webhooks\": […]}, or of rotate one webhook: {name, url, queue, verify (stripe, github, shopify, \
@@ -40,10 +41,13 @@ pub(crate) struct Args {
 enum Command {
     /// List the webhooks and their addresses (the default)
     List,
-    /// Give a webhook a new address; nothing is taken at the old one any more
+    /// Give a webhook a new address; nothing is taken at the old one any more. It asks before it does
     Rotate {
         /// The webhook
         name: String,
+        /// Do not ask; where there is no terminal to ask on, nothing is done without it
+        #[arg(long)]
+        force: bool,
     },
 }
 
@@ -57,7 +61,16 @@ async fn answer(args: &Args, operator: &Operator) -> Result<Exit, OperatorError>
         http::uri(base).map_err(|what| OperatorError::input(what, Some("--base takes https://hooks.example.com")))?;
     }
     let rotated = match &args.command {
-        Some(Command::Rotate { name }) => Some(operator.rotate_webhook(name).await?),
+        Some(Command::Rotate { name, force }) => {
+            let known = operator.webhooks().await?.webhooks;
+            let has_token = |webhook: &Webhook| webhook.name == *name && !webhook.path.ends_with(&format!("/{name}"));
+            let what = format!("give the webhook {} another address and take nothing at its old one", plain(name));
+            // What cannot be done is refused in its own words.
+            if known.iter().any(has_token) && !force && !agreed(&what)? {
+                return Ok(Exit::Failed);
+            }
+            Some(operator.rotate_webhook(name).await?)
+        }
         None | Some(Command::List) => None,
     };
     let known = operator.webhooks().await?;

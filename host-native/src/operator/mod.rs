@@ -32,6 +32,13 @@ const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// What a name in a path need not be escaped for.
 const NOT_IN_A_NAME: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b':');
 
+/// What to do about a server for development, which has no token as a rule.
+pub const OF_DEV: &str = "`jadpo dev` has none unless JADPO_ADMIN_TOKEN is set where it runs, and on the same machine \
+    --store FILE asks without one";
+
+/// The code of a server that cannot be asked.
+const UNREACHABLE: &str = "unreachable";
+
 /// Whoever answers.
 #[derive(Debug)]
 pub struct Operator(Place);
@@ -63,7 +70,7 @@ pub struct OperatorError {
     pub help: Option<String>,
     /// Whether what was asked for is at fault.
     pub is_input: bool,
-    /// The answer's code, if there was an answer.
+    /// Its code, where it has one of its own: the answer's, if there was an answer. See [`code`](Self::code()).
     pub code: Option<String>,
 }
 
@@ -78,6 +85,24 @@ impl OperatorError {
     #[must_use]
     pub fn failed(what: impl Into<String>, help: Option<&str>) -> Self {
         Self { what: what.into(), help: help.map(str::to_owned), is_input: false, code: None }
+    }
+
+    /// The same with a code of its own.
+    #[must_use]
+    pub fn coded(self, code: &str) -> Self {
+        Self { code: Some(code.to_owned()), ..self }
+    }
+
+    /// A code that programs can go by: its own, or which of the two kinds it is.
+    #[must_use]
+    pub fn code(&self) -> &str {
+        self.code.as_deref().unwrap_or(if self.is_input { "input_invalid" } else { "failed" })
+    }
+
+    /// Whether nobody answered, or somebody who is not jadpo: a server that starts, or a proxy before it.
+    #[must_use]
+    pub fn is_no_answer(&self) -> bool {
+        self.code.as_deref().is_none_or(|code| code == UNREACHABLE)
     }
 
     /// Whether the other side is known to have done nothing, and may do it a little later.
@@ -101,7 +126,11 @@ impl Operator {
     /// # Errors
     /// If the address is none.
     pub fn at(url: &str, token: String) -> Result<Self, OperatorError> {
-        http::uri(url).map_err(|what| OperatorError::input(what, None))?;
+        http::uri(url).map_err(|what| {
+            let is_bare = !url.contains("://") && http::uri(&format!("http://{url}")).is_ok();
+            let help = is_bare.then(|| format!("write http://{url}"));
+            OperatorError::input(what, help.as_deref()).coded("address_invalid")
+        })?;
         let base = url.trim_end_matches('/').to_owned();
         Ok(Self(Place::Url { base, token, client: Client::new() }))
     }
@@ -179,7 +208,7 @@ impl Operator {
             "unauthorized" => Some(format!("give the deployment's token with --token, or in {ADMIN_TOKEN}")),
             "not_found" if message.starts_with("there is nothing") => Some(format!(
                 "the operator's endpoint is on where {ADMIN_TOKEN} is set: `npx wrangler secret put {ADMIN_TOKEN}` for \
-                 a Worker, an environment variable for a server"
+                 a Worker, an environment variable for a server; {OF_DEV}"
             )),
             _ => help,
         };
@@ -219,5 +248,6 @@ async fn over_http(
             format!("`{base}` cannot be asked: {why}"),
             Some("is it running, and is this its address?"),
         )
+        .coded(UNREACHABLE)
     })
 }

@@ -46,14 +46,20 @@ fn one_consumer(declared: &Declared, consumers: &BTreeMap<String, Consumer>) -> 
     }
 }
 
-/// What is set for a queue that has a consumer of its own is that consumer's, and is left as it is.
-async fn one(broker: &Broker, declared: &Declared, is_consumed: bool) -> Result<(), BrokerError> {
-    let (dead, dead_settings) = declared.dead_letters();
-    ensure(broker, &dead, dead_settings, |present| present.clone()).await?;
-    ensure(broker, &declared.queue, declared.settings.clone(), |present| {
+/// What is set for a queue that has a consumer of its own is that consumer's, and is left as it is. Whether anything had
+/// to be done.
+pub(super) async fn one(broker: &Broker, declared: &Declared, is_consumed: bool) -> Result<bool, BrokerError> {
+    let is_new = dead_letters(broker, declared).await?;
+    let is_changed = ensure(broker, &declared.queue, declared.settings.clone(), |present| {
         if is_consumed { present.clone() } else { declared.settings_over(present) }
-    })
-    .await
+    });
+    Ok(is_changed.await? || is_new)
+}
+
+/// Makes the queue of a declared queue's dead letters, if it is not there.
+pub(crate) async fn dead_letters(broker: &Broker, declared: &Declared) -> Result<bool, BrokerError> {
+    let (dead, settings) = declared.dead_letters();
+    ensure(broker, &dead, settings, Settings::clone).await
 }
 
 async fn ensure(
@@ -61,13 +67,14 @@ async fn ensure(
     name: &str,
     settings: Settings,
     over: impl Fn(&Settings) -> Settings,
-) -> Result<(), BrokerError> {
+) -> Result<bool, BrokerError> {
     match broker.info(name).await {
         Ok(info) => {
             let wanted = over(&info.settings);
-            if wanted != info.settings {
-                broker.update(name, wanted).await?;
+            if wanted == info.settings {
+                return Ok(false);
             }
+            broker.update(name, wanted).await?;
         }
         Err(BrokerError::QueueNotFound(_)) => match broker.create(name, settings).await {
             // Somebody else made it meanwhile.
@@ -76,7 +83,7 @@ async fn ensure(
         },
         Err(error) => return Err(error),
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Lets every queue be pulled over HTTP that has no consumer, that the app does not handle and that holds nobody's dead

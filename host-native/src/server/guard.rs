@@ -17,6 +17,8 @@ pub enum Access {
     Machine {
         /// Where it listens.
         listen: SocketAddr,
+        /// Names by which it may be asked, beside `localhost`. In lower case.
+        hosts: Vec<String>,
     },
     /// Who has a token.
     Token {
@@ -43,7 +45,7 @@ impl Access {
     /// 403.
     pub(super) fn is_here(&self, head: &Parts) -> Result<(), Problem> {
         match self {
-            Self::Machine { listen } => machine(head, *listen),
+            Self::Machine { listen, hosts } => machine(head, *listen, hosts),
             Self::Token { .. } => Ok(()),
         }
     }
@@ -54,7 +56,7 @@ impl Access {
     /// 403 in development, 401 or 403 in production.
     pub(super) fn admit(&self, head: &Parts, act: Act) -> Result<(), Problem> {
         match self {
-            Self::Machine { listen } => machine(head, *listen),
+            Self::Machine { listen, hosts } => machine(head, *listen, hosts),
             Self::Token { enqueue, admin } => {
                 let given = bearer(head).unwrap_or_default();
                 let may_look = act == Act::Look && admin.as_deref().is_some_and(|token| is_same(token, given));
@@ -96,16 +98,19 @@ fn bearer(head: &Parts) -> Option<&str> {
 
 /// A page in a browser names itself by `Origin`; one that reached this machine by a name of its own that leads here
 /// names that in `Host`.
-fn machine(head: &Parts, listen: SocketAddr) -> Result<(), Problem> {
+fn machine(head: &Parts, listen: SocketAddr, hosts: &[String]) -> Result<(), Problem> {
     let host = match head.headers.get(header::HOST) {
         Some(host) => host.to_str().ok(),
         // HTTP/1.0 need not name it, and no browser speaks that; an absolute address names it itself.
         None => head.uri.authority().map(hyper::http::uri::Authority::as_str).or(Some("localhost")),
     };
-    let Some(host) = host.filter(|host| is_here(host, listen)) else {
-        let host = host.unwrap_or("?").to_owned();
+    let Some(host) = host.filter(|host| is_here(host, listen, hosts)) else {
+        let host = host.unwrap_or("?");
         let message = format!("`Host: {host}` is not this machine; ask for http://{listen} or http://localhost");
-        return Err(Problem::new(StatusCode::FORBIDDEN, "host_refused", message));
+        let mut problem = Problem::new(StatusCode::FORBIDDEN, "host_refused", message);
+        let name = name_of(host);
+        problem.detail.help = Some(format!("if {name} is this machine, start with `jadpo dev --allow-host {name}`"));
+        return Err(problem);
     };
     let Some(origin) = head.headers.get(header::ORIGIN) else { return Ok(()) };
     let own = origin.to_str().ok().and_then(|origin| origin.strip_prefix("http://"));
@@ -116,12 +121,20 @@ fn machine(head: &Parts, listen: SocketAddr) -> Result<(), Problem> {
     Err(Problem::new(StatusCode::FORBIDDEN, "origin_refused", message))
 }
 
-fn is_here(host: &str, listen: SocketAddr) -> bool {
+/// A host without its port.
+fn name_of(host: &str) -> String {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => host.rsplit_once(':').map_or(host, |(name, _)| name),
     };
-    let name = name.to_ascii_lowercase();
+    name.to_ascii_lowercase()
+}
+
+fn is_here(host: &str, listen: SocketAddr, hosts: &[String]) -> bool {
+    let name = name_of(host);
+    if hosts.contains(&name) {
+        return true;
+    }
     match name.parse::<IpAddr>() {
         // Who listens beyond this machine is reached by other addresses of it; a name is what a foreign page would need.
         Ok(address) => address.is_loopback() || address == listen.ip() || !listen.ip().is_loopback(),
@@ -143,14 +156,22 @@ mod tests {
 
     #[test]
     fn in_development_only_this_machine_and_no_page_of_a_browser_is_let_in() {
-        let access = Access::Machine { listen: "127.0.0.1:7878".parse().unwrap() };
+        let access = Access::Machine { listen: "127.0.0.1:7878".parse().unwrap(), hosts: vec!["box.lan".to_owned()] };
         let code =
             |headers: &[(&str, &str)]| access.admit(&head(headers), Act::Send).err().map(|error| error.detail.code);
-        for host in ["127.0.0.1:7878", "localhost:7878", "LOCALHOST", "[::1]:7878", "jadpo.localhost", "127.8.8.8"] {
+        for host in [
+            "127.0.0.1:7878",
+            "localhost:7878",
+            "LOCALHOST",
+            "[::1]:7878",
+            "jadpo.localhost",
+            "127.8.8.8",
+            "Box.lan:80",
+        ] {
             assert_eq!(code(&[("host", host)]), None, "{host}");
         }
         assert_eq!(code(&[]), None, "HTTP/1.0 names no host");
-        for host in ["evil.example", "localhost.evil.example", "10.0.0.1", "", "localhostx", "[::2]"] {
+        for host in ["evil.example", "localhost.evil.example", "10.0.0.1", "", "localhostx", "[::2]", "box.lan.evil"] {
             assert_eq!(code(&[("host", host)]).as_deref(), Some("host_refused"), "{host}");
         }
         let host = ("host", "127.0.0.1:7878");

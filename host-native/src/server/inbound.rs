@@ -2,8 +2,9 @@
 
 use hyper::StatusCode;
 use hyper::body::Incoming;
+use hyper::header::{self, HeaderValue};
 use hyper::http::request::Parts;
-use jadpo_core::inbound::{Inbound, MethodAnswer, Refusal, Surface, answer_to};
+use jadpo_core::inbound::{Handshake, Inbound, MethodAnswer, Refusal, Surface, answer_to, handshake};
 
 use super::body;
 use super::reply::{self, Problem, Reply};
@@ -16,6 +17,20 @@ pub(super) fn of_method(surface: Surface, head: &Parts) -> Option<Reply> {
         405 => Problem::method(head.uri.path(), allow, head.method.as_str()).into(),
         status => reply::empty(StatusCode::from_u16(status).unwrap_or(StatusCode::NO_CONTENT), Some(allow)),
     })
+}
+
+/// The answer to what a provider asks of a webhook's address before it posts there; `None` if it asks nothing.
+pub(super) fn of_handshake(head: &Parts) -> Option<Reply> {
+    let origin = head.headers.get("webhook-request-origin").and_then(|value| value.to_str().ok());
+    let Handshake { headers, body } = handshake(head.method.as_str(), head.uri.query(), origin)?;
+    let mut reply = reply::text(StatusCode::OK, "text/plain; charset=utf-8", body);
+    let out = reply.headers_mut();
+    // What was asked is sent back, and no browser may take it for a page.
+    out.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    for (name, value) in headers {
+        out.insert(name, HeaderValue::try_from(value).ok()?);
+    }
+    Some(reply)
 }
 
 /// Reads the body and puts the request together.

@@ -3,6 +3,7 @@
 //! Nothing is decided here about queues: the core says what a request means, what becomes of a message and when
 //! something is due.
 
+mod again;
 mod answer;
 mod api;
 mod body;
@@ -48,6 +49,7 @@ use crate::broker::Broker;
 use crate::functions::Functions;
 use crate::host::NativeHost;
 
+pub(crate) use declare::dead_letters;
 pub use declare::{declare, let_pull};
 pub use drain::Pace;
 pub use guard::Access;
@@ -215,6 +217,7 @@ async fn finish(shared: &Shared, mut work: JoinSet<()>) {
 fn begin(shared: &Shared, stopping: &watch::Receiver<bool>) -> JoinSet<()> {
     let mut work = JoinSet::new();
     work.spawn(until_stopped(shared.clone(), stopping.clone()));
+    work.spawn(again::keep(shared.clone(), stopping.clone()));
     if let Some(pace) = shared.options.pace {
         let lanes = drain::lanes(&shared.triggers);
         work.spawn(drain::run(shared.clone(), lanes, pace, stopping.clone()));
@@ -240,10 +243,17 @@ async fn until_stopped(shared: Shared, mut stopping: watch::Receiver<bool>) {
 }
 
 fn started(shared: &State, at: Option<SocketAddr>) -> Vec<(&'static str, Value)> {
+    // In development what is waited for is the drain's tick; elsewhere what is due is delivered as it comes, and the
+    // tick is that of deliveries and of what was parked.
+    let tick = match (shared.options.pace, &shared.options.access) {
+        (Some(Pace::Ticks(every)), _) => ("queue_tick_ms", json!(every.as_millis())),
+        (_, Access::Machine { .. }) => ("immediate", shared.options.immediate.into()),
+        _ => ("tick_s", json!(shared.options.tick_every.map(|every| every.as_secs_f32()))),
+    };
     vec![
         ("app", shared.app.program.app.as_str().into()),
         ("url", at.map_or(Value::Null, |at| format!("http://{at}").into())),
-        ("tick_s", json!(shared.options.tick_every.map(|every| every.as_secs_f32()))),
+        tick,
         ("process", std::process::id().into()),
     ]
 }

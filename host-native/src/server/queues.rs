@@ -8,12 +8,13 @@ use hyper::http::request::Parts;
 use jadpo_core::broker::limits::{MESSAGE_BYTES_MAX, PRODUCERS_MAX};
 use jadpo_core::broker::{BrokerError, NewBatch, Sent};
 use jadpo_core::inbound::{self as rules, Surface};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::guard::Act;
+use super::immediate::Inline;
 use super::places::Place;
 use super::reply::{self, Problem, Reply};
-use super::{Shared, declare, immediate, inbound, look};
+use super::{Shared, again, immediate, inbound, look};
 
 /// Most bytes of a batch's request: as much as its bodies may have, with room for base64 and escapes.
 const BATCH_REQUEST_BYTES_MAX: usize = 2_000_000;
@@ -32,12 +33,13 @@ pub(super) async fn one(shared: &Shared, head: Parts, body: Incoming, name: &str
     shared.options.access.admit(&head, Act::Send)?;
     let inbound = inbound::read(&head, body, MESSAGE_BYTES_MAX).await?;
     let message = rules::enqueue(inbound)?;
-    if immediate::takes(shared, name, &message).await? {
+    let inline = immediate::takes(shared, name, message.delay_s).await?;
+    if inline == Inline::Now {
         return immediate::run(shared, name, message, None, StatusCode::OK).await;
     }
     let sent = send(shared, name, NewBatch { messages: vec![message], delay_s: None }).await?;
     let id = sent.ids.first().map(ToString::to_string);
-    Ok(reply::json(StatusCode::ACCEPTED, &json!({ "id": id })))
+    Ok(accepted(json!({ "id": id }), inline))
 }
 
 /// Many messages for a queue: all of them are kept, or none.
@@ -48,9 +50,21 @@ pub(super) async fn batch(shared: &Shared, head: Parts, body: Incoming, name: &s
     shared.options.access.admit(&head, Act::Send)?;
     let inbound = inbound::read(&head, body, BATCH_REQUEST_BYTES_MAX).await?;
     let batch = rules::batch(&inbound)?;
+    let inline = immediate::takes(shared, name, None).await?;
+    if inline == Inline::Now {
+        return immediate::run_batch(shared, name, batch).await;
+    }
     let sent = send(shared, name, batch).await?;
     let ids: Vec<String> = sent.ids.iter().map(ToString::to_string).collect();
-    Ok(reply::json(StatusCode::ACCEPTED, &json!({ "ids": ids })))
+    Ok(accepted(json!({ "ids": ids }), inline))
+}
+
+/// What was kept, and where its sender would else be told what became of it, why that is not known.
+fn accepted(mut told: Value, inline: Inline) -> Reply {
+    if let (Some(why), Some(told)) = (inline.why(), told.as_object_mut()) {
+        told.insert("waits".to_owned(), why.into());
+    }
+    reply::json(StatusCode::ACCEPTED, &told)
 }
 
 /// Every queue.
@@ -73,16 +87,7 @@ async fn send(shared: &Shared, name: &str, batch: NewBatch) -> Result<Sent, Prob
 
 async fn send_when_there_is_a_place(shared: &Shared, name: &str, batch: NewBatch) -> Result<Sent, BrokerError> {
     let _place = place(shared, name).await?;
-    if !shared.options.creates_queues {
-        return shared.broker.send(name, batch).await;
-    }
-    match shared.broker.send(name, batch.clone()).await {
-        Err(BrokerError::QueueNotFound(_)) => {
-            declare::on_first_use(shared, name).await?;
-            shared.broker.send(name, batch).await
-        }
-        sent => sent,
-    }
+    again::with_queue(shared, name, || shared.broker.send(name, batch.clone())).await
 }
 
 /// One of the places of those who send to a queue. A burst gets through; what lasts is told to come back.

@@ -8,7 +8,7 @@ use jadpo_core::schedule::{Occurrence, Schedules};
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::Shared;
+use super::{Shared, again};
 use crate::host::now_ms;
 
 /// How often it is looked whether something is due. A schedule's times are whole minutes.
@@ -43,7 +43,8 @@ async fn look(shared: &Shared, schedules: &Schedules, now_ms: i64) -> Result<(),
 
 async fn occur(shared: &Shared, occurrence: Occurrence) -> Result<(), BrokerError> {
     let Occurrence { schedule, at_ms, queue, message, missed } = occurrence;
-    let Some(id) = shared.broker.occur(&schedule, at_ms, &queue, message).await? else { return Ok(()) };
+    let occur = || shared.broker.occur(&schedule, at_ms, &queue, message.clone());
+    let Some(id) = again::with_queue(shared, &queue, occur).await? else { return Ok(()) };
     let at = jadpo_core::inbound::rfc3339(at_ms);
     let fields = vec![
         ("schedule", schedule.as_str().into()),

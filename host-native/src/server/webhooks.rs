@@ -10,8 +10,9 @@ use jadpo_core::inbound::{self as rules, Hook, Surface};
 use serde_json::json;
 
 use super::guard::{Access, is_same};
+use super::immediate::Inline;
 use super::reply::{self, Problem, Reply};
-use super::{Shared, immediate, inbound, queues};
+use super::{Shared, again, immediate, inbound, queues};
 
 /// Receives what was posted to a webhook. In production its address holds a token, and without the right one there is
 /// nothing there.
@@ -28,7 +29,7 @@ pub(super) async fn receive(
         (Access::Token { .. }, Some(token)) if is_same(&shared.broker.webhook_token(name).await?, token) => {}
         _ => return Err(Problem::nothing_here()),
     }
-    if let Some(reply) = inbound::of_method(Surface::Webhook, &head) {
+    if let Some(reply) = inbound::of_handshake(&head).or_else(|| inbound::of_method(Surface::Webhook, &head)) {
         return Ok(reply);
     }
     let request = inbound::read(&head, body, MESSAGE_BYTES_MAX).await?;
@@ -37,7 +38,7 @@ pub(super) async fn receive(
             vec![("webhook", name.into()), ("code", refusal.code.into()), ("why", refusal.message.as_str().into())];
         shared.log(Level::Warn, "webhook.refused", fields);
     })?;
-    if immediate::takes(shared, &webhook.queue, &hook.message).await? {
+    if immediate::takes(shared, &webhook.queue, hook.message.delay_s).await? == Inline::Now {
         // The provider is told what it always is.
         return immediate::run(shared, &webhook.queue, hook.message, hook.once, StatusCode::ACCEPTED).await;
     }
@@ -54,9 +55,11 @@ pub(super) async fn receive(
 async fn send(shared: &Shared, queue: &str, Hook { message, once }: Hook) -> Result<SentOnce, BrokerError> {
     let _place = queues::place(shared, queue).await?;
     if let Some((scope, key)) = &once {
-        return shared.broker.send_once(queue, Once { scope, key }, message).await;
+        let send = || shared.broker.send_once(queue, Once { scope, key }, message.clone());
+        return again::with_queue(shared, queue, send).await;
     }
-    let sent = shared.broker.send(queue, NewBatch { messages: vec![message], delay_s: None }).await?;
+    let batch = NewBatch { messages: vec![message], delay_s: None };
+    let sent = again::with_queue(shared, queue, || shared.broker.send(queue, batch.clone())).await?;
     match sent.ids.first() {
         Some(id) => Ok(SentOnce::Sent(*id)),
         None => Err(BrokerError::Overloaded("the send gave no id".to_owned())),

@@ -85,6 +85,8 @@ fn an_occurrence_happens_once_and_none_that_is_earlier_after_it() {
     queue.restart();
     assert_eq!(queue.occur("sweep", START_MS - hour, "jobs").unwrap(), None, "the clock was set back");
     let second = queue.occur("sweep", START_MS + hour, "jobs").unwrap().unwrap();
+    let run = queue.trigger("schedule:sweep").last_run.unwrap();
+    assert_eq!((run.outcome, run.message), (RunOutcome::Done, Some(second)), "that it was sent is its last run");
     assert!(queue.occur("other", START_MS, "jobs").unwrap().is_some(), "another schedule has its own");
     let taken = queue.take("jobs");
     assert_eq!(taken.len(), 3);

@@ -107,9 +107,12 @@ fn a_running_server_gives_the_same_answers_as_its_store() {
 fn what_keeps_it_from_asking_is_said_with_what_to_do() {
     let dir = folder();
     let off = Server::start(dir.path(), &[], &[]);
-    let cases: [(&[&str], i32, &str); 6] = [
+    let cases: [(&[&str], i32, &str); 9] = [
         (&["--url", &off.url, "--token", TOKEN], 1, "JADPO_ADMIN_TOKEN"),
         (&["--url", &off.url], 2, "asks for a token"),
+        (&["--url", &off.url], 2, "`jadpo dev` has none unless JADPO_ADMIN_TOKEN is set where it runs"),
+        (&["--url", "localhost:7900", "--token", TOKEN], 2, "write http://localhost:7900"),
+        (&["--url", "127.0.0.1:7900", "--token", TOKEN], 2, "write http://127.0.0.1:7900"),
         (&["--url", "http://127.0.0.1:9", "--token", TOKEN], 1, "is it running"),
         (&["--url", "ftp://x", "--token", TOKEN], 2, "no http:// or https:// address"),
         (&["--store", "nowhere.db"], 2, "there is no store at `nowhere.db`"),
@@ -119,6 +122,8 @@ fn what_keeps_it_from_asking_is_said_with_what_to_do() {
         let refused = jadpo(dir.path(), &[&["deliveries"], args].concat());
         assert_eq!(refused.status.code(), Some(exit), "{args:?}: {}", stderr(&refused));
         assert!(stderr(&refused).contains(said), "{args:?}: {}", stderr(&refused));
+        let told = json(&jadpo(dir.path(), &[&["deliveries", "--json"], args].concat()));
+        assert!(told["code"].as_str().is_some_and(|code| !code.is_empty()), "{args:?}: {told}");
     }
     assert!(!dir.path().join("nowhere.db").exists());
 }

@@ -156,7 +156,10 @@ fn in_production_it_holds_one_and_another_after_a_rotation() {
     assert_eq!(http(&server.url, "POST", &path, &[], b"{}").0, 202);
     calls.recv_timeout(Duration::from_secs(30)).unwrap();
 
-    let rotated = json(&jadpo(dir.path(), &["webhooks", "rotate", "stripe_events", "--json"]));
+    let unasked = jadpo(dir.path(), &["webhooks", "rotate", "stripe_events", "--json"]);
+    assert_eq!((unasked.status.code(), &json(&unasked)["code"]), (Some(2), &"not_confirmed".into()));
+    assert_eq!(http(&server.url, "POST", &path, &[], b"{}").0, 202, "nobody agreed to its end");
+    let rotated = json(&jadpo(dir.path(), &["webhooks", "rotate", "stripe_events", "--force", "--json"]));
     let second = rotated["url"].as_str().unwrap().strip_prefix(&server.url).unwrap();
     assert_ne!(second, path);
     assert_eq!(http(&server.url, "POST", &path, &[], b"{}").0, 404, "the old address is dead at once");

@@ -67,6 +67,18 @@ fn methods_that_an_address_does_not_take_are_405_and_probes_are_answered_and_not
         let reply = ask(method, hook);
         assert_eq!((reply.status, reply.headers["allow"].as_str()), (405, "POST, HEAD, OPTIONS"), "{method}");
     }
+    for (name, query) in
+        [("WebSub", "hub.mode=subscribe&hub.topic=t&hub.challenge=a%3Cb"), ("Dropbox", "challenge=a%3Cb")]
+    {
+        let reply = ask("GET", &format!("{hook}?{query}"));
+        assert_eq!((reply.status, reply.body.as_slice()), (200, &b"a<b"[..]), "{name}");
+        let is_plain = reply.headers["content-type"].starts_with("text/plain");
+        assert!(is_plain && reply.headers["x-content-type-options"] == "nosniff", "{name}: {reply:?}");
+    }
+    assert_eq!(ask("GET", &format!("{hook}?hub.mode=unsubscribe&hub.challenge=a")).status, 405);
+    let events = request(&server.url, "OPTIONS", hook, &[("webhook-request-origin", "eventgrid.azure.net")], b"");
+    let allowed = ["webhook-allowed-origin", "webhook-allowed-rate"].map(|name| events.headers[name].as_str());
+    assert_eq!((events.status, allowed), (200, ["eventgrid.azure.net", "*"]));
     let queue = "/_queues/jobs";
     assert_eq!((ask("GET", queue).status, ask("HEAD", queue).status, ask("OPTIONS", queue).status), (200, 200, 204));
     assert!(ask("HEAD", queue).body.is_empty());
@@ -321,6 +333,13 @@ fn a_page_in_a_browser_is_refused_and_a_provider_behind_a_tunnel_is_not() {
         b"POST /_queues/jobs HTTP/1.1\r\nhost: rebound.example\r\ncontent-length: 1\r\nconnection: close\r\n\r\nx";
     let reply = Reply::read(&raw(&server.url, tunnel));
     assert_eq!((reply.status, reply.code().as_str()), (403, "host_refused"));
+    assert!(reply.json()["error"]["help"].as_str().unwrap().contains("--allow-host rebound.example"), "{reply:?}");
+    let other = folder(&kept());
+    let allowing = Server::dev(other.path(), &["--listen", "0.0.0.0:0", "--allow-host", "Rebound.example"]);
+    let local = allowing.url.replace("0.0.0.0", "127.0.0.1");
+    assert_eq!(Reply::read(&raw(&local, tunnel)).status, 202, "a name that was allowed");
+    let stranger = String::from_utf8_lossy(tunnel).replace("rebound", "other");
+    assert_eq!(Reply::read(&raw(&local, stranger.as_bytes())).status, 403);
     let hook =
         b"POST /_webhooks/hook HTTP/1.1\r\nhost: rebound.example\r\ncontent-length: 1\r\nconnection: close\r\n\r\nx";
     assert_eq!(Reply::read(&raw(&server.url, hook)).status, 202);

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::support::{Answer, Function, Server, app, folder, request};
+use crate::support::{Answer, Function, Server, app, folder, jadpo, request};
 
 fn dev(dir: &std::path::Path) -> Server {
     // A window of an hour: nothing may wait for it.
@@ -79,14 +79,49 @@ fn what_is_delayed_comes_when_it_is_due_and_what_is_paused_waits() {
     let function = Function::answering(200);
     let dir = folder(&app(&[("pay", &function.url)], ""));
     let server = dev(dir.path());
-    assert_eq!(server.post("/_queues/jobs?delay=1", b"later").status, 202);
+    let why = |path: &str, body: &[u8]| {
+        let reply = server.post(path, body);
+        assert_eq!(reply.status, 202, "{reply:?}");
+        reply.json()["waits"].as_str().unwrap_or_default().to_owned()
+    };
+    assert_eq!(why("/_queues/jobs?delay=1", b"later"), "it is delayed");
     assert!(function.call_within(Duration::from_millis(700)).is_none());
     assert_eq!(function.call().text(), "later");
     server.beside(async |broker| broker.pause("jobs", true).await).unwrap();
-    assert_eq!(server.post("/_queues/jobs", b"paused").status, 202);
+    assert_eq!(why("/_queues/jobs", b"paused"), "the queue is paused");
     assert!(function.call_within(Duration::from_millis(700)).is_none());
     server.beside(async |broker| broker.pause("jobs", false).await).unwrap();
     assert_eq!(function.call().text(), "paused");
+    server.beside(async |broker| broker.enable_trigger("queue:jobs", false).await).unwrap();
+    assert_eq!(why("/_queues/jobs", b"disabled"), "the trigger is disabled");
+    assert_eq!(why("/_queues/jobs/batch", br#"{"messages":[{"body":1}]}"#), "the trigger is disabled");
+    assert!(function.call_within(Duration::from_millis(700)).is_none());
+}
+
+#[test]
+fn a_batch_runs_too_and_tells_what_became_of_each_message() {
+    let function = Function::with(|call| Answer::Status(if call.text() == "2" { 500 } else { 200 }));
+    let dir = folder(&app(&[("pay", &function.url)], "max_receives: 2, concurrency: 1"));
+    let server = dev(dir.path());
+    let batch = br#"{"messages":[{"body":1},{"body":2},{"body":3,"delay_seconds":3600},{"body":4}]}"#;
+    let reply = server.post("/_queues/jobs/batch", batch);
+    let told = reply.json();
+    assert_eq!(reply.status, 200, "{told}");
+    let messages = told["messages"].as_array().unwrap();
+    let outcomes: Vec<_> = messages.iter().map(|message| message["outcome"].as_str().unwrap_or_default()).collect();
+    assert_eq!(outcomes, ["done", "dead_lettered", "", "done"]);
+    assert_eq!(messages[2]["waits"], "it is delayed");
+    assert_eq!(messages[1]["attempts"].as_array().unwrap().len(), 2);
+    let ids: Vec<_> = messages.iter().map(|message| message["id"].clone()).collect();
+    assert_eq!(told["ids"], serde_json::Value::from(ids));
+    assert_eq!(function.calls().iter().map(|call| call.text()).collect::<Vec<_>>(), ["1", "2", "2", "4"]);
+    let left = server.queue("jobs");
+    assert_eq!(
+        (&left["messages"], &left["delayed"], &left["dead_letters"]["messages"]),
+        (&1.into(), &1.into(), &1.into())
+    );
+    let refused = server.post("/_queues/jobs/batch", br#"{"messages":[{"body":1},{"body":2,"delay_seconds":86401}]}"#);
+    assert_eq!((refused.status, function.calls().len()), (400, 0), "all of it is kept, or none");
 }
 
 #[test]
@@ -109,8 +144,7 @@ fn what_comes_by_another_way_waits_for_no_window_either() {
     let bad = Function::answering(500);
     let dir = folder(&app(&[("bad", &bad.url)], "max_receives: 3"));
     let server = dev(dir.path());
-    let batch = br#"{"messages":[{"body":1}]}"#;
-    assert_eq!(server.post("/_queues/jobs/batch", batch).status, 202);
+    assert_eq!(jadpo(dir.path(), &["queues", "send", "jobs", "1"]).status.code(), Some(0));
     server.wait_for_dead("jobs");
     assert_eq!(bad.calls().iter().map(|call| call.attempt()).collect::<Vec<_>>(), [1, 2, 3]);
 }

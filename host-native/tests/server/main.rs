@@ -1,6 +1,8 @@
 //! The real server, run as a user runs it, with real functions.
 
 #[cfg(test)]
+mod again;
+#[cfg(test)]
 mod declared;
 #[cfg(test)]
 mod delivery;

@@ -139,6 +139,62 @@ fn what_runs_on_past_the_grace_is_left_to_its_lease_and_a_second_signal_ends_at_
 }
 
 #[test]
+fn a_program_that_the_stop_kills_gives_its_message_back_at_once() {
+    let app = "app: \"a\"\nconnections: { jobs: { driver: Driver.local_queue, queue: \"jobs\", functions: [hang] } }\n\
+        functions: { hang: { exec: [\"./hang.sh\"] } }\n\
+        deployables: { server: { target: Target.native, triggers: [Trigger.http, Trigger.tick] } }\n";
+    let dir = folder(app);
+    script(dir.path(), "hang.sh", "touch began; sleep 5; touch ended");
+    let mut server = serve(dir.path(), &["--grace", "1"]);
+    assert_eq!(request(&server.url, "POST", "/_queues/jobs", &[BEARER], b"x").status, 202);
+    let end = Instant::now() + LONG;
+    while !dir.path().join("began").exists() {
+        assert!(Instant::now() < end, "the program never began");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    server.signal("TERM");
+    assert_eq!(server.ended(), Some(0));
+    assert_eq!(server.logged("drain.given_back")["running"], 1);
+    let store = dir.path().join(".jadpo/queues.db");
+    let (left, taken) = on_store(&store, async |broker| {
+        let left = broker.metrics("jobs").await.unwrap();
+        let take = jadpo_core::broker::Take { max: 1, visibility_ms: None };
+        (left, broker.take("jobs", take).await.unwrap())
+    });
+    assert_eq!((left.messages, left.in_flight), (1, 0));
+    assert_eq!(taken.messages[0].message.attempts, 1, "the attempt that was broken off does not count");
+    std::thread::sleep(Duration::from_secs(5));
+    assert!(!dir.path().join("ended").exists(), "it was killed");
+}
+
+/// Writes a program of the shell.
+fn script(dir: &std::path::Path, name: &str, lines: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    let path = dir.join(name);
+    std::fs::write(&path, format!("#!/bin/sh\n{lines}\n")).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn a_server_waits_a_little_for_a_store_that_another_has_and_says_so() {
+    let function = Function::answering(200);
+    let dir = folder(&served(&[("pay", &function.url)], ""));
+    let first = serve(dir.path(), &[]);
+    let refused = jadpo(dir.path(), &["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(told.contains("store.in_use") && told.contains("and was still after 2 s"), "{told}");
+    let pid = first.pid();
+    let killer = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(500));
+        std::process::Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap()
+    });
+    let second = serve(dir.path(), &[]);
+    assert!(killer.join().unwrap().success());
+    assert_eq!(request(&second.url, "GET", "/readyz", &[], b"").status, 200);
+}
+
+#[test]
 fn what_check_refuses_serve_refuses_in_the_same_words() {
     let refused = "app: \"a\"\nconnections: { q: { driver: Driver.cloudflare_queues, queue: \"q\", dead_letter_queue: \"q-dead\" } }\n\
         deployables: { server: { target: Target.native, triggers: [Trigger.http, Trigger.subscribers] } }\n";

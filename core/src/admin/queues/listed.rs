@@ -44,9 +44,10 @@ pub fn triggers(program: &Program, states: &BTreeMap<String, TriggerState>, now_
         let Some(schedule) = &declared.schedule else { continue };
         let name = schedule_trigger(function);
         let TriggerState { enabled, last_run, last_occurrence_ms } = state(&name);
-        let (queue, of_queue) = match &declared.target {
-            Target::Send(queue) => (queue.clone(), None),
+        let (queue, last_run) = match &declared.target {
+            Target::Send(queue) => (queue.clone(), last_run),
             _ => {
+                // What it sends is run by its queue's trigger, which knows how that ended.
                 let queue = local::queue_of_schedule(function);
                 let of_queue = state(&queue_trigger(&queue)).last_run;
                 (queue, of_queue)
@@ -60,10 +61,9 @@ pub fn triggers(program: &Program, states: &BTreeMap<String, TriggerState>, now_
             functions: vec![function.clone()],
             event: None,
             enabled,
-            // What it sends is run by its queue's trigger, which knows how that ended.
-            last_run: last_run.into_iter().chain(of_queue).max_by_key(|run| run.at_ms).map(Run::from),
+            last_run: last_run.map(Run::from),
             last_occurrence_ms,
-            next_at_ms: schedules.next_after(function, now_ms),
+            next_at_ms: schedules.next_after(function, now_ms).filter(|_| enabled),
         });
     }
     triggers
@@ -140,7 +140,8 @@ mod tests {
             "visibility_ms":30000},"kept":{"driver":"local_queue","queue":"kept","max_receives":3,
             "visibility_ms":30000}},
         "functions":{"pay":{"target":{"call":"http://127.0.0.1:9/"}},
-            "Clean_Up":{"target":{"call":"http://127.0.0.1:9/"},"schedule":"0 * * * *"}},
+            "Clean_Up":{"target":{"call":"http://127.0.0.1:9/"},"schedule":"0 * * * *"},
+            "Nightly":{"target":{"send":"jobs"},"schedule":"0 * * * *"}},
         "webhooks":{"stripe":{"queue":"jobs","verify":{"stripe":{"env":"S"}}},"open":{"queue":"kept"}},
         "events":{"Moved":"json"},"receiving":{"moves":{"event":"Moved"}}}"#;
 
@@ -160,12 +161,13 @@ mod tests {
         states.insert("queue:schedule-clean-up".to_owned(), ran(5, RunOutcome::Failed));
         states.insert(
             "schedule:Clean_Up".to_owned(),
-            TriggerState { last_occurrence_ms: Some(4), ..ran(3, RunOutcome::Done) },
+            TriggerState { last_occurrence_ms: Some(4), ..ran(6, RunOutcome::Done) },
         );
+        states.insert("schedule:Nightly".to_owned(), TriggerState { enabled: false, ..ran(6, RunOutcome::Done) });
         let hour_ms = 3_600_000;
         let triggers = triggers(&program(), &states, hour_ms + 1);
         let names: Vec<&str> = triggers.iter().map(|trigger| trigger.name.as_str()).collect();
-        assert_eq!(names, ["queue:jobs", "queue:stock-moves", "schedule:Clean_Up"]);
+        assert_eq!(names, ["queue:jobs", "queue:stock-moves", "schedule:Clean_Up", "schedule:Nightly"]);
         assert_eq!((&triggers[0].functions, triggers[0].enabled), (&vec!["pay".to_owned()], false));
         assert_eq!((triggers[1].event.as_deref(), triggers[1].enabled), (Some("Moved"), true));
         let schedule = &triggers[2];
@@ -173,6 +175,9 @@ mod tests {
         assert_eq!(schedule.last_occurrence_ms, Some(4));
         let last = schedule.last_run.as_ref().unwrap();
         assert_eq!((last.at_ms, last.outcome), (5, Outcome::Failed), "its queue's trigger knows how it ended");
+        let sends = &triggers[3];
+        assert_eq!(sends.last_run.as_ref().map(|run| run.at_ms), Some(6), "that it was sent is its run");
+        assert_eq!((sends.enabled, sends.next_at_ms), (false, None), "what is disabled comes at no time");
     }
 
     #[test]

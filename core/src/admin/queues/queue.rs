@@ -143,6 +143,9 @@ pub struct Emptied {
     pub messages: u64,
     /// Bytes of their bodies.
     pub bytes: u64,
+    /// Of a deletion: whether the app declares the queue, so that it is made again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub declared: bool,
 }
 
 impl From<&Settings> for QueueSettings {
@@ -165,7 +168,32 @@ impl NewQueue {
     /// Its settings, the broker's defaults where it names none.
     #[must_use]
     pub fn settings(&self) -> Settings {
-        let mut settings = Settings::default();
+        self.settings_over(Settings::default())
+    }
+
+    /// Its settings over those that an app declares for a queue of its name. What the declaration leaves to the
+    /// operator may be anything.
+    ///
+    /// # Errors
+    /// The first setting that the declaration says otherwise.
+    pub fn settings_as_declared(&self, declared: Settings) -> Result<Settings, &'static str> {
+        let wanted = self.settings_over(declared.clone());
+        let (consumer, other) = (&declared.consumer, &wanted.consumer);
+        let differs = [
+            ("max receives", consumer.max_retries != other.max_retries),
+            ("dead-letter queue", consumer.dead_letter_queue != other.dead_letter_queue),
+            ("visibility", consumer.visibility_ms != other.visibility_ms),
+            ("concurrency", consumer.max_concurrency != other.max_concurrency),
+            ("retry delay", consumer.retry_delay_s != other.retry_delay_s),
+            ("batch size", consumer.batch_size != other.batch_size),
+            ("batch wait", consumer.batch_wait_ms != other.batch_wait_ms),
+        ];
+        differs.into_iter().find(|(_, differs)| *differs).map_or(Ok(wanted), |(what, _)| Err(what))
+    }
+
+    /// Its settings, others where it names none.
+    #[must_use]
+    pub fn settings_over(&self, mut settings: Settings) -> Settings {
         let set = |to: &mut u32, from: Option<u32>| *to = from.unwrap_or(*to);
         set(&mut settings.delivery_delay_s, self.delivery_delay_s);
         set(&mut settings.retention_s, self.retention_s);
@@ -175,8 +203,10 @@ impl NewQueue {
         set(&mut consumer.max_retries, self.max_retries);
         set(&mut consumer.retry_delay_s, self.retry_delay_s);
         set(&mut consumer.visibility_ms, self.visibility_ms);
-        consumer.max_concurrency = self.max_concurrency;
-        consumer.dead_letter_queue.clone_from(&self.dead_letter_queue);
+        consumer.max_concurrency = self.max_concurrency.or(consumer.max_concurrency);
+        if self.dead_letter_queue.is_some() {
+            consumer.dead_letter_queue.clone_from(&self.dead_letter_queue);
+        }
         settings.paused = self.paused;
         settings
     }
@@ -184,6 +214,6 @@ impl NewQueue {
 
 impl From<Backlog> for Emptied {
     fn from(backlog: Backlog) -> Self {
-        Self { messages: backlog.messages, bytes: backlog.bytes }
+        Self { messages: backlog.messages, bytes: backlog.bytes, declared: false }
     }
 }

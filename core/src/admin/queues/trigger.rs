@@ -28,7 +28,7 @@ pub struct Trigger {
     /// The last time of the schedule that was taken up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_occurrence_ms: Option<i64>,
-    /// The next time of the schedule.
+    /// The next time of the schedule; none while it is disabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_at_ms: Option<i64>,
 }

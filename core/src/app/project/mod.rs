@@ -142,10 +142,14 @@ fn sized<'a>(source: &'a str, file: File, found: &mut Both) -> Option<&'a str> {
 }
 
 fn check_keys(project: &Table<'_>, dev: &Table<'_>, found: &mut Both) {
-    let elsewhere = [("dev", "write it in dev.toml, beside this file: a server for production does not read that")];
+    const DEV: &str = "write it in dev.toml, beside this file: a server for production does not read that";
+    const SCHEDULE: &str = "a schedule belongs to its function: under `[functions]` write \
+        `sweep = { exec = [\"./sweep.sh\"], schedule = \"0 * * * *\" }`";
+    let elsewhere = [("dev", DEV), ("schedules", SCHEDULE), ("schedule", SCHEDULE)];
     project.check(found, &["name", "queues", "webhooks", "functions"], &elsewhere);
     const DECLARE: &str = "declare it in project.toml: it is the same for every developer";
-    dev.check(found, &["dev", "functions"], &[("queues", DECLARE), ("webhooks", DECLARE), ("name", DECLARE)]);
+    let elsewhere = [("queues", DECLARE), ("webhooks", DECLARE), ("name", DECLARE), ("schedules", SCHEDULE)];
+    dev.check(found, &["dev", "functions"], &elsewhere);
 }
 
 fn settings(dev: &Table<'_>, found: &mut Both) -> DevSettings {

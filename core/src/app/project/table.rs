@@ -126,8 +126,12 @@ impl<'t> Table<'t> {
         let value = self.get(key)?;
         match value.get_ref() {
             DeValue::Table(table) => Some(self.inner(area, what.to_owned(), span_of(value), table)),
-            _ => {
-                self.wrong_kind(found, key, value, "a table", &format!("write `[{key}]` and its keys under it"));
+            other => {
+                let help = match other {
+                    DeValue::Array(_) => format!("write `[{key}]` with one bracket, and under it `NAME = …` for each"),
+                    _ => format!("write `[{key}]` and its keys under it"),
+                };
+                self.wrong_kind(found, key, value, "a table", &help);
                 None
             }
         }

@@ -14,7 +14,8 @@ use crate::operator::{Operator, OperatorError};
 #[derive(clap::Args)]
 #[command(after_help = "\
 It asks before it does, and where there is no terminal to ask on it does nothing without --force.
-With --json: {\"queue\", \"messages\", \"bytes\"}, how much was removed.")]
+With --json: {\"queue\", \"messages\", \"bytes\"}, how much was removed; of delete also \"declared\", whether the app \
+declares the queue, which then comes back.")]
 pub(super) struct Args {
     /// The queue
     name: String,
@@ -94,10 +95,18 @@ pub(super) async fn delete(args: &Args, operator: &Operator, as_json: bool) -> R
     }
     let emptied = operator.delete(&args.name).await?;
     if as_json {
-        output::line(&json!({"queue": args.name, "messages": emptied.messages, "bytes": emptied.bytes}).to_string());
-    } else {
-        let (messages, size) = (count(emptied.messages, "message"), bytes(emptied.bytes));
-        output::line(&format!("{} is deleted, with {messages}, {size}", plain(&args.name)));
+        let (messages, bytes, declared) = (emptied.messages, emptied.bytes, emptied.declared);
+        let told = json!({"queue": args.name, "messages": messages, "bytes": bytes, "declared": declared});
+        output::line(&told.to_string());
+        return Ok(Exit::Done);
+    }
+    let (messages, size) = (count(emptied.messages, "message"), bytes(emptied.bytes));
+    output::line(&format!("{} is deleted, with {messages}, {size}", plain(&args.name)));
+    if emptied.declared {
+        output::line(
+            "the app declares it, so it comes back, empty: when a server starts, or at once where one runs the app; \
+             take it out of the app file to be rid of it",
+        );
     }
     Ok(Exit::Done)
 }
@@ -111,12 +120,14 @@ async fn sure(args: &Args, operator: &Operator, what: impl Fn(&str) -> String) -
     agreed(&what(&count(queue.messages, "message")))
 }
 
-fn agreed(what: &str) -> Result<bool, OperatorError> {
+/// Whether a person agrees that it is done; where there is nobody to ask, that is a refusal.
+pub(in crate::cli) fn agreed(what: &str) -> Result<bool, OperatorError> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
         return Err(OperatorError::input(
             format!("this would {what}, and there is nobody to ask"),
             Some("say --force if it is meant"),
-        ));
+        )
+        .coded("not_confirmed"));
     }
     let mut stderr = std::io::stderr();
     let _ = write!(stderr, "{what}, for good? [y/N] ").and_then(|()| stderr.flush());

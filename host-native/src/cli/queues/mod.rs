@@ -18,6 +18,7 @@ use clap::{Parser, Subcommand};
 use super::output::Exit;
 use super::place::{self, Needs, Opened, Place};
 use crate::operator::OperatorError;
+pub(super) use empty::agreed;
 
 /// Arguments of `jadpo queues`. All flags go before or after the subcommand alike.
 #[derive(Parser)]

@@ -145,8 +145,8 @@ fn tell(args: &Args, end: End, outbox: &Outbox<'_>, skipped: u64, as_json: bool)
         told.insert("accepted".into(), accepted.into());
         told.insert("skipped".into(), skipped.into());
         if let Some(error) = error {
+            told.insert("code".into(), error.code().into());
             told.insert("error".into(), error.what.into());
-            told.insert("code".into(), error.code.into());
             told.insert("help".into(), help.into());
         }
         output::line(&serde_json::Value::Object(told).to_string());

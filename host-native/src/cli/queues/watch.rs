@@ -96,7 +96,7 @@ async fn look_on(
         let redrive = match opened.operator.redrive_state(id).await {
             Ok(redrive) => redrive,
             // No answer at all: a server that is started again goes on with it.
-            Err(error) if error.code.is_none() && !error.is_input && away < AWAY_MAX => {
+            Err(error) if error.is_no_answer() && !error.is_input && away < AWAY_MAX => {
                 if away.is_zero() {
                     output::note(&format!("{}; waiting for it", plain(&error.what)));
                 }

@@ -34,6 +34,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 const QUEUES_PER_MS: u64 = 20;
 /// The pause after the store failed.
 const PAUSE_FAILED: Duration = Duration::from_secs(1);
+/// How long what is broken off may take to say so.
+const CUT_MAX: Duration = Duration::from_secs(1);
 /// Ended messages that wait to be settled. Past it, whoever ends waits too.
 const ENDED_MAX: usize = 1_024;
 
@@ -52,8 +54,9 @@ pub(super) async fn run(shared: Shared, lanes: Vec<Lane>, pace: Pace, mut stoppe
     let settler = tokio::spawn(settle::run(shared.clone(), endings));
     let allowance = matches!(pace, Pace::Ticks(_)).then_some(0);
     let seat = |lane| Seat { lane: Arc::new(lane), allowance, not_before: Instant::now() };
+    let (cut, _) = watch::channel(false);
     let seats = lanes.into_iter().map(seat).collect();
-    let mut drain = Drain { shared, seats, ended, freed: Arc::default(), under_way: JoinSet::new() };
+    let mut drain = Drain { shared, seats, ended, freed: Arc::default(), under_way: JoinSet::new(), cut };
     drain.until_stopped(pace, &mut stopped).await;
     drain.finish().await;
     // It only ends early by a panic, which has said why on standard error.
@@ -66,7 +69,10 @@ struct Drain {
     ended: mpsc::Sender<Ended>,
     /// Told whenever somebody is free again.
     freed: Arc<Notify>,
-    under_way: JoinSet<()>,
+    /// What was begun; each says whether it is left to its lease.
+    under_way: JoinSet<bool>,
+    /// Tells whatever runs yet that it is broken off.
+    cut: watch::Sender<bool>,
 }
 
 /// A lane, and what the dispatcher knows of it.
@@ -200,14 +206,18 @@ impl Drain {
         let taken_at = Instant::now();
         let run = |work: Run| {
             let (shared, lane, ended, freed) = (shared.clone(), lane.clone(), self.ended.clone(), self.freed.clone());
-            let place = lane.place();
+            let (place, cut) = (lane.place(), self.cut.subscribe());
             async move {
-                match work {
-                    Run::Message(taken) => settle::handle(&shared, lane, taken, taken_at, &ended).await,
-                    Run::Batch(taken) => events::handle(&shared, &lane, taken, &ended).await,
-                }
+                let is_left = match work {
+                    Run::Message(taken) => settle::handle(&shared, lane, taken, taken_at, &ended, cut).await,
+                    Run::Batch(taken) => {
+                        events::handle(&shared, &lane, taken, &ended).await;
+                        false
+                    }
+                };
                 drop(place);
                 freed.notify_one();
+                is_left
             }
         };
         match lane.work {
@@ -241,16 +251,36 @@ impl Drain {
         }
     }
 
-    /// Waits for what runs. What runs on past the grace is left to its lease.
+    /// Waits for what runs. What runs on past the grace is broken off: the messages of killed programs are given back,
+    /// and the rest is left to its leases.
     async fn finish(mut self) {
         let grace = self.shared.options.grace;
-        let all = async { while self.under_way.join_next().await.is_some() {} };
-        if timeout(grace, all).await.is_err() {
-            let count = self.under_way.len();
-            self.under_way.abort_all();
-            let fields = vec![("running", count.into()), ("grace_ms", grace.as_millis().to_string().into())];
-            self.shared.log(Level::Warn, "drain.left_to_leases", fields);
+        if self.ended_within(grace, &mut 0).await {
+            return;
         }
+        let (running, mut left) = (self.under_way.len(), 0);
+        let _ = self.cut.send(true);
+        if !self.ended_within(CUT_MAX, &mut left).await {
+            left += self.under_way.len();
+            self.under_way.abort_all();
+        }
+        let fields = |count: usize| vec![("running", count.into()), ("grace_ms", grace.as_millis().to_string().into())];
+        if left > 0 {
+            self.shared.log(Level::Warn, "drain.left_to_leases", fields(left));
+        }
+        if running > left {
+            self.shared.log(Level::Warn, "drain.given_back", fields(running - left));
+        }
+    }
+
+    /// Whether all that runs ends within a time, and how many of it are left to their leases.
+    async fn ended_within(&mut self, time: Duration, left: &mut usize) -> bool {
+        let all = async {
+            while let Some(ended) = self.under_way.join_next().await {
+                *left += usize::from(ended.unwrap_or(true));
+            }
+        };
+        timeout(time, all).await.is_ok()
     }
 }
 

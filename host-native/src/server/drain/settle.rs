@@ -9,7 +9,7 @@ use jadpo_core::broker::{Lease, Reason, Retry, Run, RunOutcome, Settle, Taken};
 use jadpo_core::host::Level;
 use jadpo_core::trigger::Conclusion;
 use serde_json::Value;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep};
 
 use super::super::{Shared, immediate};
@@ -45,24 +45,36 @@ pub(super) enum End {
     Settle(Settle),
 }
 
-/// Handles a message by its queue's functions.
+/// Handles a message by its queue's functions. Whether it was broken off and is left to its lease.
 pub(super) async fn handle(
     shared: &Shared,
     lane: Arc<Lane>,
     taken: Taken,
     taken_at: Instant,
     ended: &mpsc::Sender<Ended>,
-) {
+    mut cut: watch::Receiver<bool>,
+) -> bool {
     if shared.options.immediate {
         // Whatever brought it here, no window is waited for.
         if let Err(error) = immediate::to_the_end(shared, lane.queue(), taken).await {
             let fields = vec![("queue", lane.queue().into()), ("error", error.to_string().into())];
             shared.log(Level::Error, "drain.not_settled", fields);
         }
-        return;
+        return false;
     }
     let Taken { lease, message } = taken;
-    let attempted = attempt(shared, lane.queue(), &message).await;
+    let attempted = tokio::select! {
+        attempted = attempt(shared, lane.queue(), &message) => attempted,
+        // Dropping the attempt has killed its programs.
+        () = is_cut(&mut cut) => {
+            let is_over = shared.triggers.ends_when_cut(lane.queue(), &message);
+            if is_over {
+                let end = End::Settle(Settle { releases: vec![lease], ..Settle::default() });
+                let _ = ended.send(Ended { queue: lane.queue().to_owned(), end, run: None }).await;
+            }
+            return !is_over;
+        }
+    };
     let (trigger, queue) = (lane.trigger.clone(), lane.queue().to_owned());
     let mut run = Run { at_ms: now_ms(), outcome: RunOutcome::Done, error: None, message: Some(message.id) };
     let end = match attempted.conclusion {
@@ -76,6 +88,14 @@ pub(super) async fn handle(
     };
     // The settler outlives whoever sends to it.
     let _ = ended.send(Ended { queue, end, run: Some((trigger, run)) }).await;
+    false
+}
+
+/// Waits until what runs is broken off.
+async fn is_cut(cut: &mut watch::Receiver<bool>) {
+    if cut.wait_for(|is_cut| *is_cut).await.is_err() {
+        std::future::pending::<()>().await;
+    }
 }
 
 /// Settles until nobody is left who ends anything.
@@ -93,9 +113,10 @@ pub(super) async fn run(shared: Shared, mut endings: mpsc::Receiver<Ended>) {
                     let delay_ms = Some(lane.declared.again_in_ms(taken_ms_ago));
                     settle.retries.push(Retry { delay_ms, ..retry });
                 }
-                End::Settle(Settle { acks, retries, .. }) => {
+                End::Settle(Settle { acks, retries, releases }) => {
                     settle.acks.extend(acks);
                     settle.retries.extend(retries);
+                    settle.releases.extend(releases);
                 }
             }
             runs.extend(run);
@@ -116,9 +137,10 @@ async fn record(shared: &Shared, runs: BTreeMap<String, Run>) {
 
 async fn settle_one(shared: &Shared, queue: String, settle: Settle) {
     let started = Instant::now();
-    let (done, again) = (settle.acks.len(), settle.retries.len());
+    let (done, again, released) = (settle.acks.len(), settle.retries.len(), settle.releases.len());
     let fields = |more: Vec<(&'static str, Value)>| {
         let mut fields = vec![("queue", queue.as_str().into()), ("done", done.into()), ("again", again.into())];
+        fields.extend((released > 0).then(|| ("released", released.into())));
         fields.extend(more);
         fields
     };

@@ -6,7 +6,6 @@
 
 mod call;
 mod connection;
-mod spent;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
