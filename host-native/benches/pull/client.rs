@@ -61,10 +61,21 @@ impl Client {
         if answer.contains(&expected) { Ok(()) } else { Err(format!("not all were acknowledged: {answer}").into()) }
     }
 
+    /// Messages that the queue holds.
+    pub(crate) async fn backlog(&mut self) -> Outcome<u64> {
+        self.ask("GET", "/metrics", "").await?;
+        let answer: serde_json::Value = serde_json::from_slice(&self.answer)?;
+        answer.pointer("/result/backlog_count").and_then(serde_json::Value::as_u64).ok_or_else(|| "no count".into())
+    }
+
     /// Sends a request and waits for its answer.
     pub(crate) async fn post(&mut self, path: &str, body: &str) -> Outcome<()> {
+        self.ask("POST", path, body).await
+    }
+
+    async fn ask(&mut self, method: &str, path: &str, body: &str) -> Outcome<()> {
         let head =
-            format!("POST {}{path} HTTP/1.1\r\n{}content-length: {}\r\n\r\n", self.path, self.headers, body.len());
+            format!("{method} {}{path} HTTP/1.1\r\n{}content-length: {}\r\n\r\n", self.path, self.headers, body.len());
         self.stream.write_all(head.as_bytes()).await?;
         self.stream.write_all(body.as_bytes()).await?;
         self.stream.flush().await?;

@@ -2,6 +2,7 @@
 //! and shows its figures; it prints lines of JSON.
 
 mod client;
+mod reader;
 mod server;
 
 use std::collections::BTreeMap;
@@ -49,7 +50,7 @@ fn main() {
         }
     }
     match run(&options) {
-        Ok(rows) => println!("{}", json!({ "report": { "rows": rows } })),
+        Ok(report) => println!("{}", json!({ "report": report })),
         Err(error) => {
             eprintln!("the bench failed: {error}");
             std::process::exit(1);
@@ -57,7 +58,7 @@ fn main() {
     }
 }
 
-fn run(options: &Options) -> Outcome<Vec<Value>> {
+fn run(options: &Options) -> Outcome<Value> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let mut rows = Vec::new();
     for batch in [1, 10, 100] {
@@ -69,7 +70,13 @@ fn run(options: &Options) -> Outcome<Vec<Value>> {
             rows.push(json!({ "batch": batch, "clients": clients, "figures": figures }));
         }
     }
-    Ok(rows)
+    let mut reads = Vec::new();
+    for (batch, delivers) in [(10, false), (100, false), (100, true)] {
+        let read = runtime.block_on(reader::measure(reader::Case { batch, delivers }))?;
+        println!("{}", json!({ "say": format!("a connection that reads {batch} at a time: {read}") }));
+        reads.push(read);
+    }
+    Ok(json!({ "rows": rows, "reads": reads }))
 }
 
 /// Messages pulled and acknowledged in a second, by the server's clients and by tasks that use the broker; the median.

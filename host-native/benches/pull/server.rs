@@ -17,10 +17,10 @@ deployables: { server: { target: Target.native, triggers: [Trigger.http] } }
 
 /// A server, ended when this is dropped.
 pub(crate) struct Server {
-    at: SocketAddr,
-    account: String,
-    token: String,
-    queue: String,
+    pub(crate) at: SocketAddr,
+    pub(crate) account: String,
+    pub(crate) token: String,
+    pub(crate) queue: String,
     process: Child,
 }
 
@@ -62,14 +62,25 @@ impl Server {
 
     /// Empties the queue and sends it so many messages, in hundreds.
     pub(crate) async fn fill(&self, messages: usize, body_bytes: usize) -> Outcome<()> {
+        self.fill_with(messages, &json!("x".repeat(body_bytes)), "text").await
+    }
+
+    /// The same with this body.
+    pub(crate) async fn fill_with(&self, messages: usize, body: &Value, content_type: &str) -> Outcome<()> {
         let mut client = self.client().await?;
         client.post("/purge", "{}").await?;
-        let message = json!({ "body": "x".repeat(body_bytes), "content_type": "text" });
+        let message = json!({ "body": body, "content_type": content_type });
         let batch = json!({ "messages": vec![message; 100] }).to_string();
         for _ in 0..messages / 100 {
             client.post("/messages/batch", &batch).await?;
         }
         Ok(())
+    }
+}
+
+impl Server {
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.id()
     }
 }
 
@@ -80,7 +91,7 @@ impl Drop for Server {
     }
 }
 
-fn command(dir: &Path) -> Command {
+pub(crate) fn command(dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_jadpo"));
     command.current_dir(dir);
     command

@@ -50,17 +50,15 @@ fn a_stop_does_not_wait_for_a_server_that_never_answers_longer_than_its_grace() 
 }
 
 #[test]
-fn an_empty_queue_is_asked_less_and_less_and_a_new_message_is_not_long_in_coming() {
+fn an_empty_queue_is_asked_less_and_less_and_never_given_up() {
     let cloud = Cloud::start();
-    let (dir, server) = client(&cloud);
+    let (dir, _server) = client(&cloud);
+    wait_until("it pulls", || !cloud.asked(What::Pull).is_empty());
     std::thread::sleep(Duration::from_secs(4));
     let asked = cloud.asked(What::Pull).len();
-    assert!((4..20).contains(&asked), "{asked} pulls in four seconds");
+    assert!((3..20).contains(&asked), "{asked} pulls in four seconds");
     let bodies = cloud.send_many(1);
-    let sent = std::time::Instant::now();
     all_is_kept_once(&cloud, dir.path(), &bodies);
-    assert!(sent.elapsed() < Duration::from_secs(2), "it ticks every second, and came after {:?}", sent.elapsed());
-    drop(server);
 }
 
 #[test]

@@ -7,9 +7,9 @@ mod receive;
 use crate::problem::{Problem, Result};
 use crate::run;
 use crate::workspace::Workspace;
-use comfy_table::Table;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::fmt::Display;
 use std::process::Command;
 
 /// Measures, always beside a peer or a limit in the same run, since machines differ and drift.
@@ -38,11 +38,11 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     }
 }
 
-/// Runs a bench that tells what it does and, at the end, its figures; shows those as JSON or as the table.
+/// Runs a bench that tells what it does and, at the end, its figures; shows those as JSON or as this shows them.
 ///
 /// # Errors
 /// When it cannot be run, fails, or ends without figures.
-fn show<T: DeserializeOwned>(bench: &mut Command, json: bool, table: impl FnOnce(&T) -> Table) -> Result<()> {
+fn show<T: DeserializeOwned, D: Display>(bench: &mut Command, json: bool, shown: impl FnOnce(&T) -> D) -> Result<()> {
     let mut report = None;
     run::lines(bench, |said: &Value| {
         if let Some(text) = said.get("say").and_then(Value::as_str) {
@@ -58,6 +58,6 @@ fn show<T: DeserializeOwned>(bench: &mut Command, json: bool, table: impl FnOnce
         return Ok(());
     }
     let figures = serde_json::from_value(report).map_err(|e| Problem::new(format!("figures cannot be read: {e}")))?;
-    anstream::println!("\n{}", table(&figures));
+    anstream::println!("\n{}", shown(&figures));
     Ok(())
 }

@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::super::{Shared, deliveries};
 use super::call::call;
+use super::spent::{Spent, timed};
 use crate::host::{now_ms, random};
 use crate::http::Client;
 
@@ -32,7 +33,8 @@ struct Connection {
     course: Course,
     /// The steady clock of the course.
     started: Instant,
-    under_way: JoinSet<End>,
+    under_way: JoinSet<(Duration, End)>,
+    spent: Spent,
 }
 
 /// Runs until told to stop; then gives back what is not received yet, and settles what is, for the server's grace at
@@ -40,19 +42,27 @@ struct Connection {
 pub(super) async fn run(shared: Shared, client: Client, course: Course, mut stopped: watch::Receiver<bool>) {
     let source = course.source().clone();
     let grace = shared.options.grace;
-    let mut connection =
-        Connection { shared, client, source, course, started: Instant::now(), under_way: JoinSet::new() };
+    let mut connection = Connection {
+        shared,
+        client,
+        source,
+        course,
+        started: Instant::now(),
+        under_way: JoinSet::new(),
+        spent: Spent::default(),
+    };
     let mut ends: Option<Instant> = None;
     loop {
         connection.begin();
         connection.tell();
         if connection.course.is_over() {
+            connection.end();
             return;
         }
         let wakes = connection.course.wakes_at(connection.now_ms()).map(|at_ms| connection.at(at_ms));
         tokio::select! {
             Some(end) = connection.under_way.join_next() => match end {
-                Ok(end) => connection.take(end),
+                Ok((took, end)) => connection.take(took, end),
                 // A panic, which has said why on standard error, ends this part and with it the server.
                 Err(error) => std::panic::resume_unwind(error.into_panic()),
             },
@@ -63,6 +73,7 @@ pub(super) async fn run(shared: Shared, client: Client, course: Course, mut stop
             }
             () = until(ends) => {
                 connection.leave();
+                connection.end();
                 return;
             }
         }
@@ -89,29 +100,33 @@ impl Connection {
     fn begin(&mut self) {
         let asked_at_ms = self.now_ms();
         while let Some(act) = self.course.next(asked_at_ms) {
-            self.under_way.spawn(perform(
-                self.shared.clone(),
-                self.client.clone(),
-                self.source.clone(),
-                act,
-                asked_at_ms,
-            ));
+            let (shared, client, source) = (self.shared.clone(), self.client.clone(), self.source.clone());
+            self.under_way.spawn(timed(perform(shared, client, source, act, asked_at_ms)));
         }
     }
 
-    fn take(&mut self, end: End) {
+    fn take(&mut self, took: Duration, end: End) {
         #[allow(clippy::cast_possible_truncation, reason = "any of its bits are random")]
         let (now_ms, random) = (self.now_ms(), random() as u64);
         match end {
             End::Found(outcome) => self.course.found(outcome, now_ms, random),
             End::Pulled { batch_size, asked_at_ms, outcome } => {
+                self.spent.pulls.add(took);
                 let lent = self.course.pulled(batch_size, outcome, asked_at_ms, now_ms, random);
+                self.spent.messages += lent.len();
                 if !lent.is_empty() {
-                    self.under_way.spawn(receive(self.shared.clone(), self.source.clone(), lent, asked_at_ms));
+                    let received = receive(self.shared.clone(), self.source.clone(), lent, asked_at_ms);
+                    self.under_way.spawn(timed(received));
                 }
             }
-            End::Received { answers, asked_at_ms } => self.course.received(answers, asked_at_ms, now_ms, random),
-            End::Settled { group, outcome } => self.course.settled(group, outcome, now_ms, random),
+            End::Received { answers, asked_at_ms } => {
+                self.spent.batches.add(took);
+                self.course.received(answers, asked_at_ms, now_ms, random);
+            }
+            End::Settled { group, outcome } => {
+                self.spent.settles.add(took);
+                self.course.settled(group, outcome, now_ms, random);
+            }
         }
     }
 
@@ -119,6 +134,13 @@ impl Connection {
     fn tell(&mut self) {
         self.course.lines().into_iter().for_each(|line| self.shared.host.log(line));
         self.shared.pulls.set(&self.source.connection, self.course.not_ready(self.now_ms()));
+    }
+
+    /// Logs what the work took.
+    fn end(&self) {
+        let mut fields = vec![("connection", self.source.connection.as_str().into())];
+        fields.extend(self.spent.fields());
+        self.shared.log(Level::Info, "pull.ended", fields);
     }
 
     /// The grace is over. What is held comes again when its leases end.

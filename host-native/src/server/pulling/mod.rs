@@ -6,6 +6,7 @@
 
 mod call;
 mod connection;
+mod spent;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
