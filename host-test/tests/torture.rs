@@ -6,13 +6,13 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use jadpo_core::broken::Variant;
-use jadpo_host_test::torture::{self, Fault, Seen, Step};
+use jadpo_host_test::torture::{self, Fault, LEFT_OUT, Mistake, Seen, Step};
 
 /// Seeds of the small set.
 const SEEDS: u64 = 300;
 
 /// Runs seeds on two threads and gives what they saw, or the first failure.
-fn run(seeds: u64, variant: Option<Variant>) -> Result<Seen, String> {
+fn run(seeds: u64, mistake: Option<Mistake>) -> Result<Seen, String> {
     let next = AtomicU64::new(0);
     let work = || {
         let mut all = Seen::default();
@@ -21,7 +21,7 @@ fn run(seeds: u64, variant: Option<Variant>) -> Result<Seen, String> {
             if seed >= seeds {
                 return Ok(all);
             }
-            match torture::run(seed, variant) {
+            match torture::run(seed, mistake) {
                 Ok(seen) => all.add(&seen),
                 Err(what) => {
                     next.store(seeds, Ordering::Relaxed);
@@ -73,8 +73,18 @@ fn seeds_that_once_failed_hold() {
 #[test]
 fn each_deliberate_mistake_is_caught_within_the_small_set() {
     let survivors: Vec<Variant> =
-        Variant::ALL.into_iter().filter(|variant| run(SEEDS, Some(*variant)).is_ok()).collect();
+        Variant::ALL.into_iter().filter(|variant| run(SEEDS, Some(Mistake::Variant(*variant))).is_ok()).collect();
     assert!(survivors.is_empty(), "nobody sees it when the code is wrong so: {survivors:?}");
+}
+
+#[test]
+fn a_broker_that_leaves_anything_out_is_found_out() {
+    let survivors: Vec<&str> = LEFT_OUT
+        .into_iter()
+        .filter(|(_, statement)| run(SEEDS, Some(Mistake::LeftOut(statement))).is_ok())
+        .map(|(what, _)| what)
+        .collect();
+    assert!(survivors.is_empty(), "nobody sees it when {survivors:?}");
 }
 
 #[test]

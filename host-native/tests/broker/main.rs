@@ -25,8 +25,6 @@ mod looking;
 #[cfg(test)]
 mod many;
 #[cfg(test)]
-mod model;
-#[cfg(test)]
 mod once;
 #[cfg(test)]
 mod queues;
@@ -36,8 +34,6 @@ mod redriving;
 mod said;
 #[cfg(test)]
 mod settling;
-#[cfg(test)]
-mod simulation;
 #[cfg(test)]
 mod support;
 #[cfg(test)]

@@ -20,15 +20,12 @@ pub(crate) struct Fixture {
     pub(crate) statements: u32,
     /// The same, for an operation that needs another one first.
     pub(crate) planned: Option<u32>,
-    /// What a broken broker leaves out: a statement that has this in it is not run, and says that it was.
-    pub(crate) left_out: Option<&'static str>,
     /// What a test took earlier.
     pub(crate) held: Vec<Taken>,
 }
 
 struct Session<'a> {
     connection: &'a Connection,
-    left_out: Option<&'static str>,
     fails_in: &'a mut Option<u32>,
     statements: &'a mut u32,
 }
@@ -41,9 +38,6 @@ impl Sql for Session<'_> {
                 return Err(StoreError::Unavailable("as the test wants".to_owned()));
             }
             *left -= 1;
-        }
-        if self.left_out.is_some_and(|part| sql.contains(part)) {
-            return Ok(Rows { rows: Vec::new(), changes: 1, rows_written: 0 });
         }
         run(self.connection, sql, args).map_err(|error| classify(&error.to_string()))
     }
@@ -91,9 +85,9 @@ impl Fixture {
         let at = Moment { wall_ms: START_MS, steady_ms: 7_000, random: 0x0123_4567_89ab_cdef };
         let (mut fails_in, mut statements) = (None, 0);
         let (fails, count) = (&mut fails_in, &mut statements);
-        let mut session = Session { connection: &connection, left_out: None, fails_in: fails, statements: count };
+        let mut session = Session { connection: &connection, fails_in: fails, statements: count };
         let broker = Broker::load(&mut session, at).unwrap();
-        Self { connection, broker, at, fails_in, statements, planned: None, left_out: None, held: Vec::new() }
+        Self { connection, broker, at, fails_in, statements, planned: None, held: Vec::new() }
     }
 
     /// One with the queue `jobs`.
@@ -108,12 +102,11 @@ impl Fixture {
         &mut self,
         operation: impl FnOnce(&mut Broker, &mut dyn Sql, Moment) -> Result<T, BrokerError>,
     ) -> Result<T, BrokerError> {
-        let Self { connection, broker, at, fails_in, statements, left_out, .. } = self;
-        let left_out = *left_out;
+        let Self { connection, broker, at, fails_in, statements, .. } = self;
         *statements = 0;
         let before = connection.total_changes();
         connection.execute_batch("BEGIN").unwrap();
-        let outcome = operation(broker, &mut Session { connection, left_out, fails_in, statements }, *at);
+        let outcome = operation(broker, &mut Session { connection, fails_in, statements }, *at);
         let failed = matches!(outcome, Err(BrokerError::Store(_)));
         if outcome.is_err() && !failed {
             assert_eq!(connection.total_changes(), before, "a refusal comes before anything is written");
@@ -121,7 +114,7 @@ impl Fixture {
         connection.execute_batch(if failed { "ROLLBACK" } else { "COMMIT" }).unwrap();
         *fails_in = None;
         if failed {
-            broker.reload(&mut Session { connection, left_out, fails_in, statements }, *at).unwrap();
+            broker.reload(&mut Session { connection, fails_in, statements }, *at).unwrap();
         }
         outcome
     }
@@ -129,7 +122,7 @@ impl Fixture {
     /// What a new process would know.
     pub(crate) fn restart(&mut self) {
         let Self { connection, broker, at, fails_in, statements, .. } = self;
-        *broker = Broker::load(&mut Session { connection, left_out: None, fails_in, statements }, *at).unwrap();
+        *broker = Broker::load(&mut Session { connection, fails_in, statements }, *at).unwrap();
     }
 
     pub(crate) fn pass_ms(&mut self, ms: i64) {

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jadpo_core::broken::Variant;
-use jadpo_host_test::torture::{self, Fault, Seen, Step};
+use jadpo_host_test::torture::{self, Fault, Mistake, Seen, Step};
 use serde_json::json;
 
 /// How often it is said how far it is.
@@ -26,7 +26,7 @@ struct Runs {
     done: AtomicU64,
     seen: Mutex<Seen>,
     failures: Mutex<Vec<(u64, String)>>,
-    variant: Option<Variant>,
+    variant: Option<Mistake>,
 }
 
 fn main() -> ExitCode {
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
         eprintln!("usage: torture FIRST COUNT SECONDS THREADS [VARIANT]");
         return ExitCode::from(2);
     };
-    let variant = args.get(4).map(|name| Variant::named(name));
+    let variant = args.get(4).map(|name| Mistake::named(name));
     if variant == Some(None) {
         let names: Vec<String> = Variant::ALL.iter().map(|variant| format!("{variant:?}")).collect();
         eprintln!("there is no such variant; there are: {}", names.join(", "));
@@ -105,6 +105,7 @@ fn report(seen: &Seen, failures: &[(u64, String)], done: u64, time: Duration) ->
         "seeds": done,
         "seconds": time.as_secs_f64(),
         "turns": seen.turns,
+        "turns_most": seen.turns_most,
         "events": seen.events,
         "parked": seen.parked,
         "sent": seen.sent,

@@ -39,7 +39,7 @@ impl Opened {
         let clocks = database.look(CLOCKS, &[]);
         let stored = |column| clocks.first().and_then(|row| row.integer(column)).unwrap_or_default();
         let (time_ms, age_ms) = (moment.wall_ms.max(stored(0)), stored(1));
-        let broker = Broker::load(&mut Session { database, fails_in: None, failed: false }, moment)?;
+        let broker = Broker::load(&mut Session { database, fails_in: None, failed: false, left_out: None }, moment)?;
         let time_offset_ms = time_ms - moment.steady_ms;
         Ok(Self { broker, is_right: true, started_ms, time_offset_ms, age_offset_ms: age_ms - moment.steady_ms })
     }
@@ -83,7 +83,8 @@ impl State {
         let fails_in = (fault == Some(Fault::Statement)).then(|| self.scheduler.random.u32(..8));
         let Self { scheduler, sides, native, .. } = self;
         let database = &sides[Place::Native as usize].database;
-        let mut session = Session { database, fails_in: None, failed: false };
+        let left_out = native.left_out;
+        let mut session = Session { database, fails_in: None, failed: false, left_out };
         if !opened.is_right {
             opened.broker.reload(&mut session, moment)?;
             opened.is_right = true;
@@ -104,6 +105,7 @@ impl State {
             native.commits += 1;
             if native.commits.is_multiple_of(CHECK_EVERY) {
                 native.model.check(database);
+                check_figures(&opened.broker, &mut session, &mut native.model);
             }
         }
         let problem = native.model.problem();
@@ -132,6 +134,22 @@ impl State {
                 self.scheduler.violated(|| what);
             }
         }
+    }
+}
+
+/// What a broker remembers of its queues is what the store holds.
+fn check_figures(broker: &Broker, session: &mut Session<'_>, model: &mut Model) {
+    const HELD: &str = "SELECT count(*), coalesce(sum(d.bytes), 0), coalesce(sum(d.leased), 0), \
+        coalesce(sum(d.leased = 0 AND d.due_at > 0), 0) FROM jadpo_queue_due d \
+        JOIN jadpo_queues q ON q.queue = d.queue WHERE q.name = ?1";
+    session.fails_in = None;
+    let names: Vec<String> = broker.list().map(|info| info.name.clone()).collect();
+    for name in names {
+        let Ok(metrics) = broker.metrics(session, &name) else { continue };
+        let held = session.database.look(HELD, &[name.as_str().into()]);
+        let held = |column| held.first().and_then(|row| row.integer(column)).unwrap_or_default().unsigned_abs();
+        let right = [metrics.messages, metrics.bytes, metrics.in_flight, metrics.delayed] == [0, 1, 2, 3].map(held);
+        model.must(right, || format!("{name}: {metrics:?}, and the store holds {:?}", [0, 1, 2, 3].map(held)));
     }
 }
 

@@ -32,7 +32,7 @@ use crate::clock::START_MS;
 use crate::cloudflare::Cloudflare;
 
 /// Turns of a run, at most.
-const TURNS_MAX: u32 = 200_000;
+const TURNS_MAX: u32 = 40_000;
 /// Between two looks at everything.
 const CHECK_EVERY: u32 = 48;
 /// How long after the last fault everything has settled, in milliseconds.
@@ -57,6 +57,8 @@ pub struct Seen {
     pub put_back: u64,
     /// Those that expired.
     pub expired: u64,
+    /// The most steps that a run took.
+    pub turns_most: u64,
 }
 
 impl Seen {
@@ -64,6 +66,7 @@ impl Seen {
     pub fn add(&mut self, other: &Self) {
         self.coverage.add(&other.coverage);
         self.turns += other.turns;
+        self.turns_most = self.turns_most.max(other.turns);
         self.events += other.events;
         self.parked += other.parked;
         self.sent += other.sent;
@@ -73,13 +76,55 @@ impl Seen {
     }
 }
 
+/// What is wrong with the code that runs, so that it must be found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mistake {
+    /// It does what a variant says.
+    Variant(Variant),
+    /// The broker leaves out what this statement is for.
+    LeftOut(&'static str),
+}
+
+impl Mistake {
+    /// A variant by its name, or as `LeftOut3` the third of [`LEFT_OUT`], counted from 0.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let left_out = name.strip_prefix("LeftOut").and_then(|index| index.parse::<usize>().ok());
+        match left_out {
+            Some(index) => LEFT_OUT.get(index).map(|(_, statement)| Self::LeftOut(statement)),
+            None => Variant::named(name).map(Self::Variant),
+        }
+    }
+}
+
+/// Statements of the broker of which each one left out must be found, and what is left out with it.
+pub const LEFT_OUT: [(&str, &str); 12] = [
+    ("an ack leaves the message's place", "DELETE FROM jadpo_queue_due WHERE queue = ?1 AND due_at = ?2 AND seq = ?3"),
+    ("acks leave bodies", "DELETE FROM jadpo_queue_messages WHERE seq BETWEEN"),
+    ("an ack that comes late leaves the body", "DELETE FROM jadpo_queue_messages WHERE seq = ?1"),
+    ("a take leases nothing", "SET due_at = ?1, attempts = attempts + 1, leased = 1, first_at"),
+    ("a retry changes nothing", "SET due_at = ?1, leased = 0, error"),
+    ("a release changes nothing", "SET due_at = 0, leased = 0, attempts = attempts - 1"),
+    ("an immediate attempt is not leased again", "SET due_at = ?1, leased = 1, attempts = attempts + 1, error"),
+    ("a letter that is put back has no place", "CASE WHEN ?4 THEN dead_progress"),
+    ("a redrive does not know how far it was", "UPDATE jadpo_redrives"),
+    ("a key is not remembered", "INSERT INTO jadpo_queue_once"),
+    ("an occurrence is not recorded", "INSERT INTO jadpo_triggers"),
+    ("numbers are given again", "UPDATE jadpo_broker SET next_seq"),
+];
+
 /// Runs one seed, with everything right or wrong in one way.
 ///
 /// # Errors
 /// What must hold and did not.
-pub fn run(seed: u64, variant: Option<Variant>) -> Result<Seen, String> {
+pub fn run(seed: u64, mistake: Option<Mistake>) -> Result<Seen, String> {
+    let (variant, left_out) = match mistake {
+        None => (None, None),
+        Some(Mistake::Variant(variant)) => (Some(variant), None),
+        Some(Mistake::LeftOut(statement)) => (None, Some(statement)),
+    };
     broken::choose(variant);
-    let ran = catch_unwind(AssertUnwindSafe(|| run_seed(seed)));
+    let ran = catch_unwind(AssertUnwindSafe(|| run_seed(seed, left_out)));
     broken::choose(None);
     ran.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
@@ -87,8 +132,9 @@ pub fn run(seed: u64, variant: Option<Variant>) -> Result<Seen, String> {
     })
 }
 
-fn run_seed(seed: u64) -> Result<Seen, String> {
+fn run_seed(seed: u64, left_out: Option<&'static str>) -> Result<Seen, String> {
     let (sim, sides) = begin(seed);
+    sim.state().native.left_out = left_out;
     let mut runner = Runner::new(sim.clone());
     let ran = play(&mut runner, sides);
     let turns = *ran.as_ref().unwrap_or(&0);

@@ -100,7 +100,7 @@ impl Known {
 }
 
 impl Model {
-    fn must(&mut self, holds: bool, what: impl FnOnce() -> String) {
+    pub(super) fn must(&mut self, holds: bool, what: impl FnOnce() -> String) {
         if !holds && self.problem.is_none() {
             self.problem = Some(what());
         }
@@ -338,6 +338,13 @@ impl Model {
         let lost = self.messages.iter().find(|(id, known)| !known.gone && !seen.contains(id));
         if let Some((id, known)) = lost.map(|(id, known)| (*id, known.clone())) {
             self.must(false, || format!("{id} is lost: {known:?}"));
+        }
+        for (schedule, at_ms) in self.occurrences.clone() {
+            let last = "SELECT last_occurrence FROM jadpo_triggers WHERE name = 'schedule:' || ?1";
+            let last_ms = database.number(last, &[schedule.as_str().into()]);
+            self.must(last_ms == Some(at_ms), || {
+                format!("{schedule} occurred at {at_ms}, and {last_ms:?} is recorded")
+            });
         }
         let alone = database.number(
             "SELECT count(*) FROM jadpo_queue_messages WHERE seq NOT IN (SELECT seq FROM jadpo_queue_due)",

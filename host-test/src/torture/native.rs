@@ -45,6 +45,8 @@ pub(super) struct Native {
     pub(super) opened: Option<Opened>,
     pub(super) model: Model,
     pub(super) commits: u64,
+    /// A statement that its broker forgets.
+    pub(super) left_out: Option<&'static str>,
     /// How wrong the wall's clock is.
     pub(super) wall_skew_ms: i64,
     /// Leases that pullers ever got, by queue.
@@ -208,8 +210,9 @@ impl Server {
             if room > 0 && due && self.take(&declared, room, &busy).await {
                 continue;
             }
-            let wait_ms = wake.next_in_ms.filter(|_| room > 0).and_then(|ms| i64::try_from(ms).ok()).unwrap_or(60_000);
-            let wait_ms = if due { 500 } else { wait_ms.clamp(1, 60_000) };
+            let most_ms = if self.is_calm() { 3_600_000 } else { 60_000 };
+            let wait_ms = wake.next_in_ms.filter(|_| room > 0).and_then(|ms| i64::try_from(ms).ok()).unwrap_or(most_ms);
+            let wait_ms = if due { 500 } else { wait_ms.clamp(1, most_ms) };
             self.sim.sleep(DRAIN_WAITS, wait_ms).await;
         }
     }
@@ -329,7 +332,7 @@ impl Server {
         loop {
             let every_ms = {
                 let state = &mut *self.sim.state();
-                if state.calm { 60_000 } else { state.scheduler.random.i64(500..30_000) }
+                if state.calm { 600_000 } else { state.scheduler.random.i64(500..30_000) }
             };
             self.sim.sleep(Step::Sweep, every_ms).await;
             let swept = self.sim.operation(
@@ -381,11 +384,12 @@ impl Server {
         loop {
             let tasks =
                 self.sim.operation(Step::RedriveStep, |broker, sql, at| broker.redrives(sql, at), |_, _, _, _| {});
-            let mut pause_ms = 60_000;
+            let most_ms = if self.is_calm() { 3_600_000 } else { 60_000 };
+            let mut pause_ms = most_ms;
             for task in tasks.await.unwrap_or_default() {
                 if let Some(next_ms) = task.next_in_ms {
                     redrive_step(&self.sim, task.id, &task.redrive.source, false).await;
-                    pause_ms = pause_ms.min(i64::try_from(next_ms).unwrap_or(60_000).max(100));
+                    pause_ms = pause_ms.min(i64::try_from(next_ms).unwrap_or(most_ms).max(100));
                 }
             }
             self.sim.sleep(DRAIN_WAITS, pause_ms).await;
@@ -402,7 +406,8 @@ impl Server {
             if due_ms.is_some_and(|due_ms| due_ms <= now_ms) {
                 tick(&host, &self.app, host.now_ms() + 20_000).await;
             }
-            self.sim.sleep(Step::Window, 60_000).await;
+            let every_ms = self.sim.state().next_tick_in_ms(Place::Native);
+            self.sim.sleep(Step::Window, every_ms).await;
         }
     }
 }

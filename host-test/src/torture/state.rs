@@ -76,6 +76,16 @@ impl State {
         Some(fault)
     }
 
+    /// How long until the next tick of a side: a minute, or in the calm until something falls due.
+    pub(super) fn next_tick_in_ms(&mut self, place: Place) -> i64 {
+        if !self.calm {
+            return 60_000;
+        }
+        let now_ms = self.scheduler.now_ms;
+        let due_ms = self.side(place).next_due_ms().unwrap_or(now_ms + 3_600_000);
+        (due_ms - now_ms).clamp(60_000, 3_600_000)
+    }
+
     /// Nothing goes wrong from now on.
     pub(super) fn calm_down(&mut self) {
         self.calm = true;

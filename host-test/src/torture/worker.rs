@@ -66,9 +66,10 @@ impl State {
         if self.cloudflare.invocations >= INVOCATIONS_MAX {
             return Err(500);
         }
-        let Some((at_ms, queue)) = self.cloudflare.next_batch_at() else { return Err(2_000) };
+        let look_again_ms = if self.calm { 120_000 } else { 4_000 };
+        let Some((at_ms, queue)) = self.cloudflare.next_batch_at() else { return Err(look_again_ms) };
         if at_ms > now_ms {
-            return Err((at_ms - now_ms).min(5_000));
+            return Err((at_ms - now_ms).min(look_again_ms));
         }
         if !self.calm {
             let size = self.scheduler.random.usize(1..12);
@@ -163,7 +164,8 @@ fn hand_on(sim: &Sim, delivered: Delivered, chain: u32) {
 /// The cron trigger: every minute, where there is something to do.
 pub(super) async fn ticks(sim: Sim) {
     loop {
-        sim.sleep(Step::Window, 60_000).await;
+        let every_ms = sim.state().next_tick_in_ms(Place::Worker);
+        sim.sleep(Step::Window, every_ms).await;
         let is_due = {
             let state = &mut *sim.state();
             let due_ms = state.side(Place::Worker).next_due_ms();
