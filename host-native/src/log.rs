@@ -1,5 +1,6 @@
 //! The log on standard error: one JSON object a line, the time first; or lines for a person who watches.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,8 +28,33 @@ pub fn write(entry: &LogEntry) {
     }
     let rest = entry.to_json();
     let rest = rest.strip_prefix('{').unwrap_or(&rest);
-    let line = format!("{{\"time\":\"{}\",{rest}\n", rfc3339(now_ms()));
-    let _ = std::io::stderr().write_all(line.as_bytes());
+    let _ = std::io::stderr().write_all(line_of_json(rest, now_ms()).as_bytes());
+}
+
+fn line_of_json(rest: &str, at_ms: i64) -> String {
+    format!("{{\"time\":\"{}\",{}\n", rfc3339(at_ms), escaped(rest))
+}
+
+/// Whether a terminal would follow a character instead of showing it: it moves the cursor, or turns what comes after it
+/// to read from the other side.
+pub(crate) fn steers(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The same JSON with such characters written as JSON can write any. It has no others below 0x20 but line ends, which
+/// stand between its parts.
+pub(crate) fn escaped(json: &str) -> Cow<'_, str> {
+    let odd = |c: char| steers(c) && c >= '\u{7f}';
+    if !json.contains(odd) {
+        return Cow::Borrowed(json);
+    }
+    let mut text = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        // Writing to a text does not fail.
+        let _ = if odd(c) { write!(text, "\\u{:04x}", u32::from(c)) } else { text.write_char(c) };
+    }
+    Cow::Owned(text)
 }
 
 /// A time in milliseconds since 1970 as `2026-11-30T12:00:00.000Z`.
@@ -67,9 +93,9 @@ fn line_for_people(entry: &LogEntry, at_ms: i64) -> String {
     line
 }
 
-/// What others said, without the control characters that would move a terminal's cursor.
+/// What others said, without the characters that a terminal would follow.
 fn one_line(text: &str) -> String {
-    text.trim_end().chars().map(|one| if one.is_control() { ' ' } else { one }).collect()
+    text.trim_end().chars().map(|one| if steers(one) { ' ' } else { one }).collect()
 }
 
 const DIM: &str = "\u{1b}[2m";
@@ -89,10 +115,20 @@ mod tests {
             ("attempt", 2.into()),
             ("ms", 12.into()),
             ("status", Value::Null),
-            ("error", "boom\n\u{1b}[2Jgone\n".into()),
+            ("error", "boom\n\u{1b}[2Jgone\u{202e}\n".into()),
         ];
         let line = line_for_people(&LogEntry { level: Level::Warn, event: "function.failed", fields }, 3_723_000);
         let plain = anstream::adapter::strip_str(&line).to_string();
-        assert_eq!(plain, "01:02:03 function.failed  jobs  pay  attempt 2  12 ms  boom  [2Jgone\n");
+        assert_eq!(plain, "01:02:03 function.failed  jobs  pay  attempt 2  12 ms  boom  [2Jgone \n");
+    }
+
+    #[test]
+    fn a_line_of_json_steers_no_terminal_and_means_the_same() {
+        let fields = vec![("error", "a\u{202e}b\u{9b}c\u{1b}".into())];
+        let entry = LogEntry { level: Level::Warn, event: "function.failed", fields };
+        let line = line_of_json(entry.to_json().strip_prefix('{').unwrap(), 0);
+        assert!(!line.trim_end().contains(steers), "{line}");
+        let read: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(read["error"], "a\u{202e}b\u{9b}c\u{1b}");
     }
 }

@@ -3,8 +3,8 @@
 use super::error::BrokerError;
 use super::lease::Lease;
 use super::load::broken;
-use super::send::length;
 use super::settings::check_visibility;
+use super::size;
 use super::sql::Sql;
 use super::take::{Found, found};
 use super::types::{Kept, Message, NewBatch, NewMessage, Retaken, Retry, Taken, Warning};
@@ -37,15 +37,14 @@ impl Broker {
             return Err(BrokerError::Paused(name.to_owned()));
         }
         let number = queue.number;
-        self.room(name, message.body.len())?;
-        let (seq, bytes, now_ms) = (self.seqs(sql, 1)?, length(message.body.len()), self.clock.time_ms(moment));
+        self.room(name, message.size())?;
+        let (seq, bytes, now_ms) = (self.seqs(sql, 1)?, size::packed(message), self.clock.time_ms(moment));
         let until_ms = now_ms + i64::from(visibility_ms);
         let id = self.insert_message(sql, moment, seq, message)?;
         sql.run(LEASED, &[number.into(), until_ms.into(), seq.into(), bytes.into(), now_ms.into()])?;
         let held = self.queue_mut(name)?;
         held.waits_until(until_ms);
-        held.tally.messages += 1;
-        held.tally.bytes += u64::from(bytes);
+        held.tally.add(bytes);
         held.tally.leased += 1;
         let message = Message {
             id,

@@ -19,7 +19,7 @@ const MOVE: &str = "INSERT INTO jadpo_queue_messages (seq, id, sent_at, kept_fro
     SELECT ?1, m.id, m.sent_at, CASE WHEN m.dead_queue IS NULL THEN ?2 ELSE m.kept_from END, m.content, m.meta, ?3, \
     ?4, coalesce(d.first_at, ?5), ?5, ?6, coalesce(?7, d.error), m.body, coalesce(?11, d.progress) \
     FROM jadpo_queue_due d JOIN jadpo_queue_messages m ON m.seq = d.seq \
-    WHERE d.queue = ?8 AND d.due_at = ?9 AND d.seq = ?10 RETURNING id, length(body)";
+    WHERE d.queue = ?8 AND d.due_at = ?9 AND d.seq = ?10 RETURNING id";
 
 /// How a message's last attempt in a queue ended.
 pub(super) struct End<'a> {
@@ -67,11 +67,10 @@ impl Broker {
         let moved = sql.run(MOVE, &values)?.rows;
         self.take_out(sql, name, place)?;
         let Some(row) = moved.first() else { return Ok(None) };
-        let (id, bytes) = (message_id(row, 0)?, small(row, 1)?);
+        let id = message_id(row, 0)?;
         let queue = self.queue_mut(&dead)?;
-        let due = [queue.number.into(), 0_i64.into(), seq.into(), bytes.into()];
-        queue.tally.messages += 1;
-        queue.tally.bytes += u64::from(bytes);
+        let due = [queue.number.into(), 0_i64.into(), seq.into(), place.bytes.into()];
+        queue.tally.add(place.bytes);
         sql.run(send::DUE, &due)?;
         Ok(Some(gone(name, id, end.attempts, How::DeadLettered(dead))))
     }

@@ -10,7 +10,7 @@ pub const MESSAGE_BYTES_MAX: usize = 128_000;
 pub const BATCH_BYTES_MAX: usize = 256_000;
 /// Messages sent, taken, looked at or removed at once.
 pub const BATCH_COUNT_MAX: usize = 100;
-/// Bytes that may wait in one queue.
+/// Bytes that may wait in one queue. Here metadata count, since they take as much room as bodies do.
 pub const QUEUE_BYTES_MAX: u64 = 25_000_000_000;
 /// Longest delay of a send or a retry, in seconds: a day.
 pub const DELAY_MAX_S: u32 = 86_400;

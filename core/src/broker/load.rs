@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::clock::Clock;
+use super::clock::{Clock, Written};
 use super::lease::LeaseKey;
 use super::settings::{ConsumerSettings, Settings};
 use super::sql::Sql;
@@ -11,11 +11,13 @@ use super::{Broker, Moment, Queue, Tally, schema};
 use crate::store::{Row, StoreError, Value};
 
 const VERSION: &str = "SELECT version FROM jadpo_broker";
-const HEAD: &str = "SELECT lease_key, next_seq, next_queue, clock_ms, age_ms, account FROM jadpo_broker";
+const HEAD: &str = "SELECT lease_key, next_seq, next_queue, clock_ms, age_ms, account, steady_ms FROM jadpo_broker";
 const QUEUES: &str = "SELECT name, queue, id, created_at, modified_at, delivery_delay_s, retention_s, paused, \
     batch_size, batch_wait_ms, max_retries, retry_delay_s, visibility_ms, dead_letter_queue, max_concurrency, \
     purged_at FROM jadpo_queues";
-const TALLIES: &str = "SELECT queue, count(*), sum(bytes), sum(leased), sum(leased = 0 AND due_at > 0) \
+/// What each queue holds, `bytes` unpacked as `size` does it.
+const TALLIES: &str = "SELECT queue, count(*), sum(bytes & 131071), sum(leased), sum(leased = 0 AND due_at > 0), \
+    4 * sum(bytes >> 17) \
     FROM jadpo_queue_due GROUP BY queue";
 const GARBAGE: &str = "SELECT queue FROM jadpo_queue_garbage";
 const DISABLED: &str = "SELECT name FROM jadpo_triggers WHERE enabled = 0";
@@ -37,6 +39,7 @@ impl Broker {
         };
         let key = key.ok_or_else(|| broken("its lease key is gone"))?;
         let next_seq = integer(&head, 1)?;
+        let written = Written { time_ms: integer(&head, 3)?, age_ms: integer(&head, 4)?, steady_ms: head.integer(6) };
         let mut broker = Self {
             queues: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -44,7 +47,7 @@ impl Broker {
             tokens: Self::read_tokens(sql)?,
             garbage: BTreeSet::new(),
             key,
-            clock: Clock::start(moment, integer(&head, 3)?, integer(&head, 4)?),
+            clock: Clock::start(moment, written),
             next_seq,
             reserved_seq: next_seq,
             next_queue: integer(&head, 2)?,
@@ -56,13 +59,24 @@ impl Broker {
         Ok(broker)
     }
 
+    /// The same for a command, which may stand beside a server: then its clocks are that server's, as far as they can
+    /// be told, and if a server comes later it follows that one's.
+    ///
+    /// # Errors
+    /// As [`Broker::load`].
+    pub fn load_beside(sql: &mut dyn Sql, moment: Moment, a_server_runs: bool) -> Result<Self, StoreError> {
+        let mut broker = Self::load(sql, moment)?;
+        broker.clock.follow(moment, a_server_runs);
+        Ok(broker)
+    }
+
     /// Reads the store again, after a failure or after somebody else wrote to it. Its clocks run on.
     ///
     /// # Errors
     /// As [`Broker::load`]. It must not be used before a reload succeeded.
     pub fn reload(&mut self, sql: &mut dyn Sql, moment: Moment) -> Result<(), StoreError> {
         let Self { queues, clock, swept_last, .. } = std::mem::replace(self, Self::load(sql, moment)?);
-        (self.clock, self.swept_last) = (clock, swept_last);
+        (self.clock, self.swept_last) = (clock.with_news(&self.clock, moment), swept_last);
         for (name, queue) in &mut self.queues {
             // Or a store that others write to would always begin to wait for a batch anew.
             let known = queues.get(name).filter(|known| known.number == queue.number);
@@ -75,7 +89,8 @@ impl Broker {
         let mut tallies = BTreeMap::new();
         for row in sql.run(TALLIES, &[])?.rows {
             let count = |column| Ok::<_, StoreError>(integer(&row, column)?.unsigned_abs());
-            let tally = Tally { messages: count(1)?, bytes: count(2)?, leased: count(3)?, delayed: count(4)? };
+            let (messages, bytes, meta) = (count(1)?, count(2)?, count(5)?);
+            let tally = Tally { messages, bytes, meta, leased: count(3)?, delayed: count(4)? };
             tallies.insert(integer(&row, 0)?, tally);
         }
         for row in sql.run(QUEUES, &[])?.rows {

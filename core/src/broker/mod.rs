@@ -31,6 +31,7 @@ mod send;
 mod serving;
 mod settings;
 mod settle;
+mod size;
 mod sql;
 mod sweep;
 mod take;
@@ -107,7 +108,10 @@ struct Queue {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Tally {
     messages: u64,
+    /// Of bodies.
     bytes: u64,
+    /// Bytes of metadata, which no figure shows and the limit counts.
+    meta: u64,
     leased: u64,
     delayed: u64,
 }
@@ -118,6 +122,7 @@ struct Place {
     queue: i64,
     due_at_ms: i64,
     seq: i64,
+    /// How much it takes, as `size` packs it.
     bytes: u32,
     leased: bool,
 }
@@ -190,9 +195,16 @@ impl Tally {
         self.leased + self.delayed
     }
 
+    fn add(&mut self, packed: u32) {
+        self.messages += 1;
+        self.bytes += size::body(packed);
+        self.meta += size::meta(packed);
+    }
+
     fn remove(&mut self, place: &Place) {
         self.messages = self.messages.saturating_sub(1);
-        self.bytes = self.bytes.saturating_sub(place.bytes.into());
+        self.bytes = self.bytes.saturating_sub(size::body(place.bytes));
+        self.meta = self.meta.saturating_sub(size::meta(place.bytes));
         self.unhold(place);
     }
 

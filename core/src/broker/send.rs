@@ -9,7 +9,7 @@ use super::limits::{
 use super::load::broken;
 use super::sql::Sql;
 use super::types::{Backlog, Content, MessageId, NewBatch, NewMessage, Sent};
-use super::{Broker, Moment};
+use super::{Broker, Moment, Tally, size};
 use crate::store::StoreError;
 
 const MESSAGE: &str = "INSERT INTO jadpo_queue_messages (seq, id, sent_at, kept_from, content, meta, body) \
@@ -42,12 +42,22 @@ impl NewBatch {
     }
 
     /// Bytes of all bodies.
-    pub(super) fn bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         self.messages.iter().map(|message| message.body.len()).sum()
+    }
+
+    /// Bytes of all bodies and metadata.
+    fn size(&self) -> usize {
+        self.messages.iter().map(NewMessage::size).sum()
     }
 }
 
 impl NewMessage {
+    /// Bytes of its body and its metadata.
+    pub(super) fn size(&self) -> usize {
+        self.body.len() + self.meta.as_ref().map_or(0, String::len)
+    }
+
     pub(super) fn check(&self, index: usize) -> Result<(), BrokerError> {
         let bytes = self.body.len();
         if bytes > MESSAGE_BYTES_MAX {
@@ -120,17 +130,17 @@ impl Broker {
         name: &str,
         message: &NewMessage,
     ) -> Result<MessageId, BrokerError> {
-        self.room(name, message.body.len())?;
+        self.room(name, message.size())?;
         let mut due = Vec::with_capacity(1);
         let ids = self.append(sql, moment, name, std::slice::from_ref(message), None, &mut due)?;
         self.insert_due(sql, name, &due)?;
         ids.first().copied().ok_or_else(|| broken("a message has no id").into())
     }
 
-    /// What a queue holds, if so many bytes more may come into it.
+    /// What a queue holds, if so many bytes more may come into it, metadata included.
     pub(super) fn room(&self, name: &str, bytes: usize) -> Result<Backlog, BrokerError> {
         let tally = &self.queue(name)?.tally;
-        let after = tally.bytes.saturating_add(bytes as u64);
+        let after = tally.bytes.saturating_add(tally.meta).saturating_add(bytes as u64);
         if after > QUEUE_BYTES_MAX {
             return Err(BrokerError::QueueFull { limit: QUEUE_BYTES_MAX, actual: after });
         }
@@ -146,7 +156,7 @@ impl Broker {
         due: &mut Vec<Due>,
     ) -> Result<Sent, BrokerError> {
         batch.check()?;
-        let before = self.room(name, batch.bytes())?;
+        let before = self.room(name, batch.size())?;
         let ids = self.append(sql, moment, name, &batch.messages, batch.delay_s, due)?;
         Ok(Sent { ids, before })
     }
@@ -165,13 +175,14 @@ impl Broker {
         let first = self.seqs(sql, messages.len())?;
         let now_ms = self.clock.time_ms(moment);
         let mut ids = Vec::with_capacity(messages.len());
-        let (mut bytes, mut delayed, mut next_ms) = (0, 0, None::<i64>);
+        let (mut arrived, mut delayed, mut next_ms) = (Tally::default(), 0, None::<i64>);
         for (seq, message) in (first..).zip(messages) {
             ids.push(self.insert_message(sql, moment, seq, message)?);
             let delay_s = message.delay_s.or(batch_delay_s).unwrap_or(default_delay_s);
             let at_ms = due_at_ms(now_ms, i64::from(delay_s) * 1_000);
-            due.push(Due { at_ms, seq, bytes: length(message.body.len()) });
-            bytes += message.body.len() as u64;
+            let bytes = size::packed(message);
+            due.push(Due { at_ms, seq, bytes });
+            arrived.add(bytes);
             if at_ms > 0 {
                 delayed += 1;
                 next_ms = Some(next_ms.map_or(at_ms, |next_ms| next_ms.min(at_ms)));
@@ -182,8 +193,9 @@ impl Broker {
             queue.waits_until(next_ms);
         }
         let tally = &mut queue.tally;
-        tally.messages += messages.len() as u64;
-        tally.bytes += bytes;
+        tally.messages += arrived.messages;
+        tally.bytes += arrived.bytes;
+        tally.meta += arrived.meta;
         tally.delayed += delayed;
         Ok(ids)
     }
@@ -231,7 +243,7 @@ impl Broker {
     }
 }
 
-/// Where a new message is to stand, and its length.
+/// Where a new message is to stand, and how much it takes.
 struct Due {
     at_ms: i64,
     seq: i64,
@@ -254,11 +266,6 @@ fn json_list(numbers: impl Iterator<Item = u32>) -> String {
 /// When a message may be taken: 0, which is at once and in the order of sending, or a time.
 pub(super) fn due_at_ms(now_ms: i64, delay_ms: i64) -> i64 {
     if delay_ms == 0 { 0 } else { now_ms + delay_ms }
-}
-
-/// A body's length, which no limit lets past 32 bits.
-pub(super) fn length(bytes: usize) -> u32 {
-    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 impl Content {

@@ -14,7 +14,7 @@ use crate::store::StoreError;
 const SLICE: usize = 500;
 
 const NEXT: &str = "SELECT due_at FROM jadpo_queue_due WHERE queue = ?1 AND due_at > 0 ORDER BY due_at, seq LIMIT 1";
-const CLOCKS: &str = "UPDATE jadpo_broker SET clock_ms = ?1, age_ms = ?2";
+const CLOCKS: &str = "UPDATE jadpo_broker SET clock_ms = ?1, age_ms = ?2, steady_ms = ?3";
 const PROMOTE: &str = "UPDATE jadpo_queue_due SET due_at = 0, leased = 0 WHERE queue = ?1 AND due_at = ?2 AND seq = ?3";
 const OLDEST: &str = "SELECT m.kept_from FROM jadpo_queue_due d JOIN jadpo_queue_messages m ON m.seq = d.seq \
     WHERE d.queue = ?1 AND d.due_at = 0 ORDER BY d.seq LIMIT 1";
@@ -38,7 +38,8 @@ impl Broker {
     /// [`BrokerError::Store`].
     pub fn sweep(&mut self, sql: &mut dyn Sql, moment: Moment) -> Result<Swept, BrokerError> {
         if self.clock.is_to_be_written(moment) {
-            sql.run(CLOCKS, &[self.clock.time_ms(moment).into(), self.clock.age_ms(moment).into()])?;
+            let (time_ms, age_ms) = (self.clock.time_ms(moment), self.clock.age_ms(moment));
+            sql.run(CLOCKS, &[time_ms.into(), age_ms.into(), moment.steady_ms.into()])?;
             self.clock.written(moment);
         }
         self.run_put_off(sql)?;

@@ -16,6 +16,10 @@ use crate::trigger::written_body;
 /// Missed occurrences are counted up to here: a minute's schedule that was away for a year is counted in no time.
 pub const MISSED_COUNTED_MAX: u32 = 1_000;
 
+/// A schedule that was followed further ahead of now than this, in milliseconds, was so by a clock that was wrong: what
+/// comes until then is not run, and somebody is to be told.
+pub const AHEAD_MS: i64 = 60_000;
+
 /// The schedules of a program.
 #[derive(Debug, Clone)]
 pub struct Schedules {
@@ -37,6 +41,9 @@ pub struct Due {
     /// These are recorded and nothing is sent, by [`pass`](crate::broker::Broker::pass): a schedule begins, or is
     /// disabled. Schedule and time.
     pub passed: Vec<(String, i64)>,
+    /// Nothing happens for these though they are enabled: they were followed further than to now, by a clock that was
+    /// ahead by more than [`AHEAD_MS`]. Schedule, and the time from which it goes on.
+    pub ahead: Vec<(String, i64)>,
 }
 
 /// An occurrence that happens now.
@@ -82,6 +89,9 @@ impl Schedules {
                 due.passed.push((name.clone(), now_ms));
                 continue;
             };
+            if enabled && let Some(next_ms) = silent_until(&schedule.cron, last_ms, now_ms) {
+                due.ahead.push((name.clone(), next_ms));
+            }
             let Some(at_ms) = schedule.cron.last_at(now_ms).filter(|at_ms| *at_ms > last_ms) else { continue };
             if enabled {
                 due.occurrences.push(schedule.occurrence(name, at_ms, last_ms));
@@ -97,6 +107,14 @@ impl Schedules {
     pub fn next_after(&self, schedule: &str, after_ms: i64) -> Option<i64> {
         self.schedules.get(schedule)?.cron.next_after(after_ms)
     }
+}
+
+/// When a schedule goes on that was followed up to `last_ms`, if it is passed over until then: that is ahead of now, and
+/// a time of the schedule comes before. All in milliseconds since 1970.
+#[must_use]
+pub(crate) fn silent_until(cron: &Cron, last_ms: i64, now_ms: i64) -> Option<i64> {
+    let passes_over = last_ms > now_ms + AHEAD_MS && cron.next_after(now_ms).is_some_and(|at_ms| at_ms <= last_ms);
+    if passes_over { cron.next_after(last_ms) } else { None }
 }
 
 impl Schedule {

@@ -13,6 +13,15 @@ pub enum StoreError {
     Refused(String),
 }
 
+impl StoreError {
+    /// What the store said, without what kind of error it is.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        let (Self::Unavailable(text) | Self::NotCurrent(text) | Self::Refused(text)) = self;
+        text
+    }
+}
+
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

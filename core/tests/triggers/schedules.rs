@@ -55,6 +55,19 @@ impl Memory {
 }
 
 #[test]
+fn a_schedule_that_a_clock_ahead_has_run_is_told_of_until_its_time_has_come() {
+    let schedules = Schedules::of(&program(APP));
+    let mut memory =
+        Memory::of(&[("sweep", NOON_MS + 12 * HOUR_MS), ("report", NOON_MS + MINUTE_MS), ("told", NOON_MS)]);
+    let due = schedules.due(&memory.0, NOON_MS);
+    let goes_on_ms = NOON_MS + 12 * HOUR_MS + 5 * MINUTE_MS;
+    assert_eq!((&due.ahead, due.occurrences.len()), (&vec![("sweep".to_owned(), goes_on_ms)], 0));
+    assert!(schedules.due(&memory.0, NOON_MS + 12 * HOUR_MS).ahead.is_empty());
+    memory.state("sweep").enabled = false;
+    assert!(schedules.due(&memory.0, NOON_MS).ahead.is_empty(), "it would not run anyway");
+}
+
+#[test]
 fn noon_is_noon() {
     assert_eq!(rfc3339(NOON_MS), "2026-11-30T12:00:00.000Z");
 }
@@ -91,7 +104,7 @@ fn a_schedule_that_nobody_knew_of_begins_now_and_has_missed_nothing() {
     let schedules = Schedules::of(&program(APP));
     let due = schedules.due(&BTreeMap::new(), NOON_MS + 7);
     let begun = ["report", "sweep", "told"].map(|name| (name.to_owned(), NOON_MS + 7));
-    assert_eq!(due, Due { occurrences: Vec::new(), passed: begun.to_vec() });
+    assert_eq!(due, Due { occurrences: Vec::new(), passed: begun.to_vec(), ahead: Vec::new() });
 }
 
 #[test]
@@ -201,7 +214,8 @@ proptest! {
             }
             if take == usize::MAX {
                 // Nothing is due any more: what was, happened or was passed over because it is disabled.
-                prop_assert_eq!(schedules.due(&memory.0, now_ms), Due::default());
+                let due = schedules.due(&memory.0, now_ms);
+                prop_assert_eq!(Due { ahead: Vec::new(), ..due }, Due::default());
             }
         }
     }

@@ -91,7 +91,7 @@ fn undeclared(checked: &Checked, deployable: Option<&str>) -> Option<Unreadable>
 
 fn explain(text: &str) -> Exit {
     if let Some(code) = Code::find(text) {
-        anstream::println!("{code}: {}", code.explanation());
+        output::line(&format!("{code}: {}", code.explanation()));
         return Exit::Done;
     }
     let family = text.split('.').next().unwrap_or_default();
@@ -111,8 +111,8 @@ fn print_network(network: &[app::Reach]) {
         table.add_row([reach.kind, &reach.name, &reach.through, &hosts]);
     }
     if network.is_empty() {
-        anstream::println!("network: the app reaches nothing");
+        output::line("network: the app reaches nothing");
     } else {
-        anstream::println!("{table}");
+        output::line(&table.to_string());
     }
 }

@@ -1,7 +1,7 @@
 //! An app file read from disk, and what was found in it, shown to a person or written as JSON.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -228,7 +228,7 @@ fn summary(file: &AppFile, compiled: &Compiled) {
         count => format!(", {}", counted(count, "note")),
     };
     if compiled.problems.is_empty() {
-        anstream::println!("{path}: no problems{notes}");
+        super::output::line(&format!("{path}: no problems{notes}"));
     } else {
         let more = match compiled.problems_more {
             0 => String::new(),
@@ -320,6 +320,6 @@ pub(crate) fn unreadable_json(error: &Unreadable) -> Report {
 pub(crate) fn print_json(report: &Report) {
     // A report holds nothing that JSON cannot; a closed pipe is its reader's choice.
     if let Ok(text) = serde_json::to_string_pretty(report) {
-        let _ = writeln!(io::stdout(), "{text}");
+        super::output::line(&text);
     }
 }

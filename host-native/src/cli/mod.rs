@@ -19,6 +19,7 @@ mod webhooks;
 mod words;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 
@@ -59,6 +60,9 @@ enum Command {
 /// Parses the arguments and runs the subcommand, with the functions that the binary brings along. A usage error exits
 /// with 2, as clap does.
 pub fn main(linked: Linked) -> ExitCode {
+    // Past the limit of a file's size a write is to fail, as on a full disk; without a handler the process dies. What
+    // the handler sets is of no interest, and a system that cannot have one is no worse off.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     let exit = match Cli::parse().command {
         Command::Check(args) => check::run(&args),
         Command::Build(args) => build::run(&args),
@@ -70,7 +74,7 @@ pub fn main(linked: Linked) -> ExitCode {
         Command::Tokens(args) => tokens::run(&args),
         Command::Deliveries(args) => deliveries::run(&args),
     };
-    exit.into()
+    output::ended(exit).into()
 }
 
 impl From<Exit> for ExitCode {

@@ -1,8 +1,11 @@
 //! What the subcommands share: exit codes, and how an error is said to a person.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
+use std::sync::OnceLock;
 
 use serde_json::{Value, json};
+
+use crate::log::escaped;
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,9 +40,29 @@ pub(crate) fn problem_json(code: &str, what: &str, help: Option<&str>) -> Value 
     json!({"ok": false, "problems": [{"code": code, "message": what, "help": help, "severity": "error"}]})
 }
 
-/// Prints a line on standard output. Whoever closed it, as `head` does, has seen enough: that is no failure.
+/// Prints a line on standard output. Whoever closed it, as `head` does, has seen enough: that is no failure. Any other
+/// failure is told at the end, by [`ended`].
 pub(crate) fn line(text: &str) {
-    let _ = writeln!(anstream::stdout().lock(), "{text}");
+    let mut stdout = anstream::stdout().lock();
+    // Text for people has nothing left in it that steers; so this is for JSON, and leaves its meaning.
+    let written = writeln!(stdout, "{}", escaped(text)).and_then(|()| stdout.flush());
+    match written {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            // The first is enough.
+            let _ = UNWRITTEN.set(error.to_string());
+        }
+        _ => {}
+    }
+}
+
+/// Why something could not be printed.
+static UNWRITTEN: OnceLock<String> = OnceLock::new();
+
+/// How a command ended, with what was to be printed considered: what nobody could read was not done.
+pub(crate) fn ended(exit: Exit) -> Exit {
+    let Some(why) = UNWRITTEN.get() else { return exit };
+    error(&format!("what was to be printed could not be written: {why}"), None);
+    if exit == Exit::Done { Exit::Failed } else { exit }
 }
 
 /// Says something on standard error that is no error: what is being done, or what to do next.

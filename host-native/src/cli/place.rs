@@ -61,9 +61,11 @@ pub(crate) struct Opened {
 pub(crate) enum Needs {
     /// Whatever there is.
     Deliveries,
-    /// Queues.
-    Queues,
-    /// Queues, and a store if there is none.
+    /// Queues, to look at them: that changes no store.
+    Look,
+    /// Queues, to change something: a store that is behind this build is brought up to it.
+    Change,
+    /// The same, and a store if there is none.
     Store,
 }
 
@@ -119,7 +121,8 @@ fn open(place: &Place, needs: Needs, runtime: &Runtime) -> Result<(Opened, Optio
     Ok((Opened { operator, store: Some(path), broker }, Some(store)))
 }
 
-/// The store and its queues. A store that is behind this build is brought up to it, unless a server runs on it.
+/// The store and its queues. A store that is behind this build is brought up to it if something is to be changed in it
+/// and no server runs on it.
 fn open_store(path: &Path, needs: Needs, runtime: &Runtime) -> Result<(OpenStore, Option<Broker>), OperatorError> {
     let store = match OpenStore::existing(path) {
         Err(OpenError::Missing(_)) if needs == Needs::Store => OpenStore::create(path),
@@ -129,6 +132,12 @@ fn open_store(path: &Path, needs: Needs, runtime: &Runtime) -> Result<(OpenStore
     match runtime.block_on(Broker::open(store.handle())) {
         Ok(broker) => Ok((store, Some(broker))),
         Err(_) if needs == Needs::Deliveries => Ok((store, None)),
+        Err(BrokerError::Store(StoreError::NotCurrent(_))) if needs == Needs::Look => {
+            store.close();
+            let help = "`jadpo dev` or `jadpo serve` of this build brings it up to date when it starts; or look with the \
+                        build that made it";
+            Err(OperatorError::failed(format!("the store `{}` is of an older build", path.display()), Some(help)))
+        }
         Err(BrokerError::Store(StoreError::NotCurrent(_))) => {
             store.close();
             let _lock = StoreLock::take(path).map_err(|error| {
@@ -154,6 +163,7 @@ fn unopened(error: &OpenError) -> OperatorError {
     };
     match error {
         OpenError::Missing(_) => OperatorError::input(error.to_string(), Some(help)).coded("store_missing"),
+        OpenError::Foreign { .. } => OperatorError::input(error.to_string(), Some(help)).coded("store_foreign"),
         _ => OperatorError::failed(error.to_string(), Some(help)).coded("store_unusable"),
     }
 }

@@ -244,6 +244,10 @@ fn store_stop(error: OpenError) -> Stop {
             let what = format!("{error}, and was still after {} s", LOCK_WAIT_MAX.as_secs());
             Stop::wrong(what, Some("stop that one, or name another store with --store".to_owned()))
         }
+        OpenError::Foreign { .. } => Stop::wrong(
+            error.to_string(),
+            Some("name another file with --store; it is made if it is not there".to_owned()),
+        ),
         _ => Stop::failed(error.to_string(), Some("name another store with --store".to_owned())),
     }
 }

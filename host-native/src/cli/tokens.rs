@@ -75,8 +75,9 @@ enum Scopes {
 /// Asks and prints.
 pub(crate) fn run(args: &Args) -> Exit {
     let needs = match &args.command {
+        None | Some(Command::List) => Needs::Look,
         Some(Command::Create(_)) => Needs::Store,
-        _ => Needs::Queues,
+        Some(_) => Needs::Change,
     };
     place::run(&args.place, needs, async |opened: &Opened| answer(args, &opened.operator).await)
 }

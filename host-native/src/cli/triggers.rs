@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::output::{self, Exit};
 use super::place::{self, Needs, Opened, Place};
-use super::words::{self, brief, count, plain, span, when};
+use super::words::{self, ago, brief, count, plain, when};
 use crate::host::now_ms;
 use crate::operator::{Operator, OperatorError};
 
@@ -52,7 +52,11 @@ enum Command {
 
 /// Asks and prints.
 pub(crate) fn run(args: &Args) -> Exit {
-    place::run(&args.place, Needs::Queues, async |opened: &Opened| answer(args, &opened.operator).await)
+    let needs = match &args.command {
+        None | Some(Command::List) => Needs::Look,
+        Some(Command::Enable { .. } | Command::Disable { .. }) => Needs::Change,
+    };
+    place::run(&args.place, needs, async |opened: &Opened| answer(args, &opened.operator).await)
 }
 
 async fn answer(args: &Args, operator: &Operator) -> Result<Exit, OperatorError> {
@@ -105,7 +109,7 @@ fn list(triggers: &[Trigger]) {
             plain(&trigger.name),
             plain(&runs),
             (if trigger.enabled { "on" } else { "disabled" }).to_owned(),
-            trigger.last_run.as_ref().map_or("never".to_owned(), |run| format!("{} ago", span(now_ms - run.at_ms))),
+            trigger.last_run.as_ref().map_or("never".to_owned(), |run| ago(run.at_ms, now_ms)),
             outcome.unwrap_or_default(),
             trigger.next_at_ms.map(|at_ms| next(at_ms, now_ms)).unwrap_or_default(),
         ]);
@@ -113,6 +117,13 @@ fn list(triggers: &[Trigger]) {
     words::unbroken(&mut table, &[0, 3, 5]);
     output::line(&table.to_string());
     output::line(&count(triggers.len() as u64, "trigger"));
+    for (trigger, until_ms) in triggers.iter().filter_map(|trigger| Some((trigger, trigger.waits_until_ms(now_ms)?))) {
+        output::line(&format!(
+            "{} does not run before {}: it was followed up to there while the clock was ahead",
+            plain(&trigger.name),
+            when(until_ms, now_ms)
+        ));
+    }
 }
 
 /// When a schedule is next, in two short lines.

@@ -53,7 +53,11 @@ enum Command {
 
 /// Asks and prints.
 pub(crate) fn run(args: &Args) -> Exit {
-    place::run(&args.place, Needs::Queues, async |opened: &Opened| answer(args, &opened.operator).await)
+    let needs = match &args.command {
+        None | Some(Command::List) => Needs::Look,
+        Some(Command::Rotate { .. }) => Needs::Change,
+    };
+    place::run(&args.place, needs, async |opened: &Opened| answer(args, &opened.operator).await)
 }
 
 async fn answer(args: &Args, operator: &Operator) -> Result<Exit, OperatorError> {

@@ -2,7 +2,7 @@
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 
-use crate::log::rfc3339;
+use crate::log::{rfc3339, steers};
 
 /// A table with these columns.
 pub(crate) fn table<const COLUMNS: usize>(header: [&str; COLUMNS]) -> Table {
@@ -32,9 +32,6 @@ pub(crate) fn unbroken(table: &mut Table, columns: &[usize]) {
 
 /// Text that somebody sent, with what could steer a terminal made visible.
 pub(crate) fn plain(text: &str) -> String {
-    let steers = |c: char| {
-        c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
     text.chars().flat_map(|c| if steers(c) { c.escape_unicode().collect::<Vec<_>>() } else { vec![c] }).collect()
 }
 
@@ -62,6 +59,16 @@ pub(crate) fn span(span_ms: i64) -> String {
         60..3_600 => format!("{} min", seconds / 60),
         3_600..86_400 => format!("{} h", seconds / 3_600),
         _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// How long ago a time was. One that is to come was written down by a clock that was ahead.
+pub(crate) fn ago(at_ms: i64, now_ms: i64) -> String {
+    // Clocks of one machine may be apart by a little.
+    if at_ms > now_ms + 1_000 {
+        format!("{} ahead of now", span(at_ms - now_ms))
+    } else {
+        format!("{} ago", span(now_ms - at_ms))
     }
 }
 
@@ -121,6 +128,8 @@ mod tests {
         let told: Vec<String> = [-5, 59_999, 60_000, 7_200_000, 172_800_000].map(span).into();
         assert_eq!(told, ["0 s", "59 s", "1 min", "2 h", "2 d"]);
         assert_eq!(when(60_000, 0), "1970-01-01T00:01:00Z (in 1 min)");
+        assert_eq!([ago(1_000, 61_000), ago(1_500, 1_000)], ["1 min ago", "0 s ago"]);
+        assert_eq!(ago(7_261_000, 1_000), "2 h ahead of now");
         assert_eq!(when(999, 3_000), "1970-01-01T00:00:00Z (2 s ago)");
     }
 

@@ -1,5 +1,6 @@
 //! The store natively: one SQLite file, one thread that writes, everything on disk before it is answered.
 
+mod files;
 mod lock;
 mod open;
 mod run;
@@ -13,10 +14,12 @@ use jadpo_core::broker::{BrokerError, NewBatch, Sent};
 use jadpo_core::store::{Rows, Statement, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use files::Files;
 pub use lock::StoreLock;
 pub use open::{Durability, OpenError};
 pub(crate) use work::Operation;
 use work::{BatchWork, BrokerWork, Job, SendWork};
+use writer::Standing;
 
 /// Requests that may wait for the writer. What comes on top is told to come back, not made to wait without end.
 const WAITING_MAX: usize = 1024;
@@ -50,26 +53,27 @@ impl OpenStore {
     /// # Errors
     /// As [`OpenStore::create`].
     pub fn create_with(path: &Path, durability: Durability) -> Result<Self, OpenError> {
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(|error| OpenError::io(folder, &error))?;
-        }
-        Self::start(path, open::create_and_migrate(path, durability)?)
+        Self::start(path, open::create_and_migrate(path, durability)?, Standing::Leads)
     }
 
-    /// Opens a file that is there, as it is.
+    /// Opens a store that is there, as it is: nothing is made, and nothing brought up to date. If a server runs on it,
+    /// its clock is that server's.
     ///
     /// # Errors
-    /// [`OpenError`] if there is none, or it cannot be used.
+    /// [`OpenError`] if there is none, it is something else, or it cannot be used.
     pub fn existing(path: &Path) -> Result<Self, OpenError> {
-        Self::start(path, open::existing(path)?)
+        let connection = open::existing(path)?;
+        let standing = if StoreLock::is_held(path)? { Standing::Beside } else { Standing::Alone };
+        Self::start(path, connection, standing)
     }
 
-    fn start(path: &Path, connection: rusqlite::Connection) -> Result<Self, OpenError> {
+    fn start(path: &Path, connection: rusqlite::Connection, standing: Standing) -> Result<Self, OpenError> {
+        let files = Files::opened(path).map_err(|error| OpenError::io(path, &error))?;
         let (jobs, waiting) = mpsc::channel(WAITING_MAX);
         let (changed, changes) = watch::channel(0);
         let writer = std::thread::Builder::new()
             .name("store".to_owned())
-            .spawn(move || writer::run(connection, waiting, changed))
+            .spawn(move || writer::run(connection, files, standing, waiting, changed))
             .map_err(|error| OpenError::io(path, &error))?;
         Ok(Self { store: Store { jobs, changes }, writer, path: path.to_owned() })
     }

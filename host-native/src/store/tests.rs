@@ -89,6 +89,93 @@ fn a_store_that_is_not_there_or_none_at_all_is_said_so() {
     assert!(refused.to_string().contains("not a database"), "{refused}");
 }
 
+/// A database of another program's, made by these statements, and what its folder holds.
+fn foreign(statements: &str) -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("notes.db");
+    rusqlite::Connection::open(&path).unwrap().execute_batch(statements).unwrap();
+    (dir, path)
+}
+
+fn bytes_and_neighbours(path: &Path) -> (Vec<u8>, Vec<std::ffi::OsString>) {
+    let neighbours = std::fs::read_dir(path.parent().unwrap()).unwrap();
+    let mut names: Vec<_> = neighbours.map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    (std::fs::read(path).unwrap(), names)
+}
+
+#[test]
+fn a_file_of_another_program_s_is_refused_and_stays_as_it_is() {
+    let others = [
+        "CREATE TABLE notes (text TEXT); INSERT INTO notes VALUES ('keep me')",
+        "CREATE TABLE jadpo_schema (version INTEGER); INSERT INTO jadpo_schema VALUES (999)",
+        "PRAGMA application_id = 7; CREATE TABLE jadpo_broker (version INTEGER)",
+        "PRAGMA application_id = 7",
+    ];
+    for statements in others {
+        let (_dir, path) = foreign(statements);
+        let before = bytes_and_neighbours(&path);
+        let refusals = [
+            OpenStore::existing(&path).map(drop).unwrap_err(),
+            OpenStore::create(&path).map(drop).unwrap_err(),
+            StoreLock::take(&path).map(drop).unwrap_err(),
+        ];
+        for refused in refusals {
+            assert!(matches!(refused, OpenError::Foreign { .. }), "{statements}: {refused:?}");
+        }
+        assert_eq!(bytes_and_neighbours(&path), before, "{statements}");
+    }
+}
+
+#[test]
+fn an_empty_file_is_no_store_to_look_at_and_one_to_be_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("store.db");
+    std::fs::write(&path, "").unwrap();
+    assert!(matches!(OpenStore::existing(&path), Err(OpenError::Foreign { .. })));
+    assert_eq!(bytes_and_neighbours(&path), (Vec::new(), vec!["store.db".into()]));
+    OpenStore::create(&path).unwrap().close();
+    OpenStore::existing(&path).unwrap().close();
+}
+
+fn mark(path: &Path) -> i64 {
+    let connection = rusqlite::Connection::open(path).unwrap();
+    connection.query_row("PRAGMA application_id", [], |row| row.get(0)).unwrap()
+}
+
+#[test]
+fn a_store_from_before_the_mark_is_known_by_its_tables_and_marked_when_a_server_opens_it() {
+    let (_dir, open) = fresh();
+    let path = open.path().to_owned();
+    open.close();
+    let jadp = i64::from(u32::from_be_bytes(*b"jadp"));
+    assert_eq!(mark(&path), jadp);
+    rusqlite::Connection::open(&path).unwrap().execute_batch("PRAGMA application_id = 0").unwrap();
+    OpenStore::existing(&path).unwrap().close();
+    assert_eq!(mark(&path), 0, "looking changes nothing");
+    OpenStore::create(&path).unwrap().close();
+    assert_eq!(mark(&path), jadp);
+}
+
+#[test]
+fn what_is_made_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("made/.jadpo");
+    let path = folder.join("queues.db");
+    let _lock = StoreLock::take(&path).unwrap();
+    let open = OpenStore::create(&path).unwrap();
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&folder), mode(&dir.path().join("made"))), (0o700, 0o700));
+    for ending in ["", "-wal", "-shm", ".lock"] {
+        assert_eq!(mode(&files::beside(&path, ending)), 0o600, "{ending}");
+    }
+    open.close();
+    let alone = dir.path().join("alone.db");
+    OpenStore::create(&alone).unwrap().close();
+    assert_eq!(mode(&alone), 0o600);
+}
+
 #[test]
 fn a_second_server_is_refused_by_the_first_one_s_process() {
     let dir = tempfile::tempdir().unwrap();
@@ -98,6 +185,94 @@ fn a_second_server_is_refused_by_the_first_one_s_process() {
     assert!(refused.to_string().contains(&format!("process {}", std::process::id())), "{refused}");
     drop(held);
     assert!(StoreLock::take(&store).is_ok());
+}
+
+#[test]
+fn a_second_server_is_refused_under_another_name_and_when_the_lock_s_file_is_gone() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("real.db");
+    let held = StoreLock::take(&store).unwrap();
+    let link = dir.path().join("link.db");
+    std::os::unix::fs::symlink("real.db", &link).unwrap();
+    let hard = dir.path().join("hard.db");
+    std::fs::hard_link(&store, &hard).unwrap();
+    for name in [&store, &link, &hard] {
+        assert!(matches!(StoreLock::take(name), Err(OpenError::InUse { .. })), "{name:?}");
+    }
+    std::fs::remove_file(dir.path().join("real.db.lock")).unwrap();
+    for name in [&store, &link, &hard] {
+        assert!(matches!(StoreLock::take(name), Err(OpenError::InUse { .. })), "{name:?}");
+        assert!(StoreLock::is_held(name).unwrap(), "{name:?}");
+    }
+    drop(held);
+    assert!(!StoreLock::is_held(&link).unwrap());
+    assert!(StoreLock::take(&link).is_ok());
+}
+
+/// The locks that this process has on a file as SQLite takes them.
+fn locks_of_sqlite(path: &Path) -> usize {
+    use std::os::unix::fs::MetadataExt as _;
+    let inode = format!(":{} ", std::fs::metadata(path).unwrap().ino());
+    let process = format!(" {} ", std::process::id());
+    let locks = std::fs::read_to_string("/proc/locks").unwrap();
+    locks.lines().filter(|line| line.contains("POSIX") && line.contains(&inode) && line.contains(&process)).count()
+}
+
+#[tokio::test]
+async fn taking_and_giving_back_the_lock_leaves_sqlite_s_own_alone() {
+    let (_dir, open) = fresh();
+    assert_eq!(count(&open.handle()).await, 0);
+    let held = locks_of_sqlite(open.path());
+    assert!(held > 0, "SQLite has one for as long as the file is open");
+    let lock = StoreLock::take(open.path()).unwrap();
+    assert!(StoreLock::take(open.path()).is_err() && StoreLock::is_held(open.path()).unwrap());
+    drop(lock);
+    assert!(!StoreLock::is_held(open.path()).unwrap());
+    assert_eq!(locks_of_sqlite(open.path()), held);
+}
+
+#[tokio::test]
+async fn nothing_is_answered_as_kept_once_a_file_of_the_store_is_gone_replaced_or_cut_off() {
+    let harm: [(&str, fn(&Path)); 5] = [
+        ("deleted", |path| std::fs::remove_file(path).unwrap()),
+        ("replaced", |path| {
+            let copy = files::beside(path, ".copy");
+            std::fs::copy(path, &copy).unwrap();
+            std::fs::rename(&copy, path).unwrap();
+        }),
+        ("all deleted", |path| {
+            for ending in ["", "-wal", "-shm"] {
+                std::fs::remove_file(files::beside(path, ending)).unwrap();
+            }
+        }),
+        ("its log deleted", |path| std::fs::remove_file(files::beside(path, "-wal")).unwrap()),
+        ("its log cut off", |path| {
+            let log = std::fs::OpenOptions::new().write(true).open(files::beside(path, "-wal")).unwrap();
+            log.set_len(0).unwrap();
+        }),
+    ];
+    for (what, harm) in harm {
+        let (_dir, open) = fresh();
+        let store = open.handle();
+        store.batch(vec![insert("a")]).await.unwrap();
+        harm(open.path());
+        for key in ["b", "c"] {
+            let refused = store.batch(vec![insert(key)]).await;
+            let Err(StoreError::Unavailable(why)) = refused else { panic!("{what}: {refused:?}") };
+            assert!(why.contains("started anew") && why.contains("under it"), "{what}: {why}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_was_only_away_goes_on() {
+    let (dir, open) = fresh();
+    let (store, away) = (open.handle(), dir.path().join("away.db"));
+    std::fs::rename(open.path(), &away).unwrap();
+    assert!(store.batch(vec![insert("a")]).await.is_err());
+    std::fs::rename(&away, open.path()).unwrap();
+    store.batch(vec![insert("b")]).await.unwrap();
+    assert_eq!(count(&store).await, 1);
 }
 
 fn of_bytes(bytes: usize) -> NewBatch {
@@ -116,7 +291,7 @@ async fn a_full_disk_fails_what_does_not_fit_and_loses_nothing_else() {
     let pages: i64 = connection.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
     // As on a disk with room for some 160 KB.
     connection.query_row(&format!("PRAGMA max_page_count = {}", pages + 20), [], |row| row.get::<_, i64>(0)).unwrap();
-    let open = OpenStore::start(&path, connection).unwrap();
+    let open = OpenStore::start(&path, connection, Standing::Leads).unwrap();
     let broker = Broker::open(open.handle()).await.unwrap();
     broker.create("jobs", Settings::default()).await.unwrap();
     broker.send("jobs", of_bytes(5)).await.unwrap();

@@ -4,13 +4,17 @@
 use std::time::{Duration, Instant};
 
 use jadpo_core::broker::{Broker, Moment, Sql};
+use jadpo_core::host::{Level, LogEntry};
 use jadpo_core::store::StoreError;
 use rusqlite::Connection;
+use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::{mpsc, watch};
 
+use super::files::Files;
 use super::run;
 use super::work::{Job, SendWork};
 use crate::host::{now_ms, random};
+use crate::log;
 
 /// Requests in one transaction at most, so that the first of them does not wait for ever.
 const GROUP_MAX: usize = 256;
@@ -19,16 +23,27 @@ const GROUP_MAX: usize = 256;
 const GROUP_BYTES_MAX: usize = 16 << 20;
 /// How long a request waits at most for others to share its commit. A sync of the disk takes about as long.
 const GATHER_MAX: Duration = Duration::from_micros(200);
+/// How often the log is written into the file where there is no room for it.
+const EMPTIED_EVERY: Duration = Duration::from_secs(1);
 
 /// Works until every handle is gone.
-pub(super) fn run(connection: Connection, mut waiting: mpsc::Receiver<Job>, changed: watch::Sender<u64>) {
+pub(super) fn run(
+    connection: Connection,
+    files: Files,
+    standing: Standing,
+    mut waiting: mpsc::Receiver<Job>,
+    changed: watch::Sender<u64>,
+) {
     let mut writer = Writer {
         connection,
+        files,
+        standing,
+        lost: false,
         broker: None,
         broker_is_right: false,
         data_version: 0,
         blocked: None,
-        started: Instant::now(),
+        emptied: None,
     };
     let mut group = Vec::with_capacity(GROUP_MAX);
     let mut last_group = 0;
@@ -100,8 +115,23 @@ fn send(broker: &mut Broker, sql: &mut dyn Sql, moment: Moment, jobs: &mut [Job]
     Ok(())
 }
 
+/// How whoever opened the store stands to a server on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It is the server, or stands in for one.
+    Leads,
+    /// It is a command beside a running one.
+    Beside,
+    /// It is a command, and there was none.
+    Alone,
+}
+
 struct Writer {
     connection: Connection,
+    files: Files,
+    standing: Standing,
+    /// Whether the files are not where they were, as was said.
+    lost: bool,
     broker: Option<Broker>,
     /// Whether what the broker remembers is what the store holds.
     broker_is_right: bool,
@@ -109,7 +139,8 @@ struct Writer {
     data_version: i64,
     /// Why the last transaction could not even begin.
     blocked: Option<StoreError>,
-    started: Instant,
+    /// When the log was last written into the file because there was no room.
+    emptied: Option<Instant>,
 }
 
 /// How a transaction treats the broker's operations.
@@ -138,7 +169,7 @@ impl Writer {
     /// the transaction up in the middle (a full disk), which fails those before as well. Quickly, that is none: they
     /// are to be done again.
     fn transaction(&mut self, jobs: &mut [Job], manner: Manner) -> usize {
-        let moment = self.moment();
+        let moment = moment();
         if let Err(error) = self.begin() {
             jobs.iter_mut().for_each(|job| job.fail(&error));
             self.blocked = Some(error);
@@ -150,13 +181,15 @@ impl Writer {
             let together = if manner == Manner::Quick { sent_together(rest) } else { 1 };
             let Some(now) = rest.get_mut(..together) else { break };
             let failure = self.run_some(now, manner, moment).err();
-            if failure.is_some() && manner == Manner::Quick {
+            if let Some(failure) = failure.as_ref().filter(|_| manner == Manner::Quick) {
                 self.roll_back();
+                self.make_room(failure);
                 return 0;
             }
             if self.connection.is_autocommit() {
-                let why = failure.map_or_else(String::new, |error| error.to_string());
-                let lost = StoreError::Unavailable(format!("its transaction was rolled back: {why}"));
+                let why = failure.unwrap_or_else(|| StoreError::Unavailable(String::new()));
+                self.make_room(&why);
+                let lost = StoreError::Unavailable(format!("its transaction was rolled back: {}", why.text()));
                 self.broker_is_right = false;
                 done.iter_mut().chain(now).for_each(|job| job.fail(&lost));
                 return index + together;
@@ -165,13 +198,20 @@ impl Writer {
         }
         if let Err(error) = run::cached(&self.connection, "COMMIT") {
             self.roll_back();
-            let lost = StoreError::Unavailable(error.to_string());
+            if self.make_room(&error) && manner == Manner::Quick {
+                return 0;
+            }
+            let lost = StoreError::Unavailable(error.text().to_owned());
             jobs.iter_mut().for_each(|job| job.fail(&lost));
+        } else if let Err(error) = self.check_files() {
+            self.broker_is_right = false;
+            jobs.iter_mut().for_each(|job| job.fail(&error));
         }
         jobs.len()
     }
 
     fn begin(&mut self) -> Result<(), StoreError> {
+        self.check_files()?;
         run::cached(&self.connection, "BEGIN IMMEDIATE")?;
         let version = run::number(&self.connection, "PRAGMA data_version").unwrap_or_default();
         if version != self.data_version {
@@ -223,7 +263,14 @@ impl Writer {
         let made = match &mut self.broker {
             Some(_) if self.broker_is_right => Ok(()),
             Some(broker) => broker.reload(&mut sql, moment),
-            none => Broker::load(&mut sql, moment).map(|broker| *none = Some(broker)),
+            none => {
+                let loaded = match self.standing {
+                    Standing::Leads => Broker::load(&mut sql, moment),
+                    Standing::Beside => Broker::load_beside(&mut sql, moment, true),
+                    Standing::Alone => Broker::load_beside(&mut sql, moment, false),
+                };
+                loaded.map(|broker| *none = Some(broker))
+            }
         };
         made.inspect_err(|error| jobs.iter_mut().for_each(|job| job.fail(error)))?;
         self.broker_is_right = true;
@@ -234,8 +281,39 @@ impl Writer {
         }
     }
 
-    fn moment(&self) -> Moment {
-        let steady_ms = i64::try_from(self.started.elapsed().as_millis()).unwrap_or(i64::MAX);
-        Moment { wall_ms: now_ms(), steady_ms, random: random() }
+    /// Whether what is committed is found by whoever opens the store next. Told once when it is not, and once when it
+    /// is again.
+    fn check_files(&mut self) -> Result<(), StoreError> {
+        let checked = self.files.check();
+        if checked.is_err() != self.lost && self.standing == Standing::Leads {
+            let (level, event) = match checked {
+                Ok(()) => (Level::Info, "store.found"),
+                Err(_) => (Level::Error, "store.lost"),
+            };
+            let fields = checked.as_ref().err().map(|why| ("error", why.as_str().into())).into_iter().collect();
+            log::write(&LogEntry { level, event, fields });
+        }
+        self.lost = checked.is_err();
+        checked.map_err(StoreError::Unavailable)
     }
+
+    /// Where there is no room for SQLite's log to grow, it begins anew in the room that it has once all of it is in the
+    /// file. It would come to that by itself only when it is much longer. Answers whether it is worth another try.
+    fn make_room(&mut self, error: &StoreError) -> bool {
+        let text = error.text();
+        let is_full = text.contains("disk is full") || text.contains("disk I/O error");
+        if !is_full || self.emptied.is_some_and(|at| at.elapsed() < EMPTIED_EVERY) {
+            return false;
+        }
+        self.emptied = Some(Instant::now());
+        // A failure of this one leaves things as they are.
+        run::number(&self.connection, "PRAGMA wal_checkpoint(PASSIVE)").is_ok()
+    }
+}
+
+/// The moment that it is. The steady clock is the machine's, so that processes can tell each other what it showed.
+fn moment() -> Moment {
+    let steady = clock_gettime(ClockId::Monotonic);
+    let steady_ms = steady.tv_sec.saturating_mul(1_000).saturating_add(steady.tv_nsec / 1_000_000);
+    Moment { wall_ms: now_ms(), steady_ms, random: random() }
 }

@@ -95,18 +95,59 @@ fn names_are_what_cloudflare_s_are() {
     assert_eq!(twice.unwrap_err(), BrokerError::QueueExists("a".to_owned()));
 }
 
+/// Gives the queue so many rows of this number, as the store packs bodies and metadata.
+fn fill(queue: &Fixture, packed: u32, rows: u32) {
+    let rows = format!(
+        "INSERT INTO jadpo_queue_due (queue, due_at, seq, attempts, leased, bytes) \
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows}) \
+         SELECT (SELECT queue FROM jadpo_queues), 0, i + 1000000, 0, 0, {packed} FROM n"
+    );
+    queue.connection.execute("DELETE FROM jadpo_queue_due", []).unwrap();
+    queue.connection.execute(&rows, []).unwrap();
+}
+
+#[test]
+fn metadata_count_towards_what_a_queue_holds_and_no_figure_shows_them() {
+    let mut queue = Fixture::with(settings(|settings| {
+        settings.consumer.max_retries = 0;
+        settings.consumer.dead_letter_queue = Some("jobs-dead".to_owned());
+    }));
+    let with_meta = |bytes: usize| NewBatch {
+        messages: vec![NewMessage { meta: Some("m".repeat(bytes)), ..message("") }],
+        delay_s: None,
+    };
+    // 390,000 times 64,000 bytes are 24,960,000,000.
+    fill(&queue, 16_000 << 17, 390_000);
+    queue.restart();
+    assert_eq!(queue.metrics("jobs").bytes, 0);
+    for _ in 0..625 {
+        queue.send_batch("jobs", &with_meta(64_000)).unwrap();
+    }
+    let full = queue.send_batch("jobs", &with_meta(1)).unwrap_err();
+    assert_eq!(full, BrokerError::QueueFull { limit: 25_000_000_000, actual: 25_000_000_001 });
+    // Rows without a message are removed as they are come upon; what is done makes room again.
+    queue.run(|broker, sql, at| broker.purge(sql, at, "jobs")).unwrap();
+    queue.sweep_all();
+    for bytes in [0, 1, 65_536] {
+        queue.send_batch("jobs", &with_meta(bytes)).unwrap();
+    }
+    queue.restart();
+    let taken = queue.take("jobs");
+    assert_eq!(taken.len(), 3);
+    assert_eq!(queue.ack("jobs", &taken[..1]).acked, 1);
+    queue.retry("jobs", &taken[1..], None);
+    assert_eq!((queue.metrics("jobs").messages, queue.metrics("jobs-dead").messages), (0, 2));
+    let dead = "SELECT sum(bytes & 131071) * 1000000 + sum(bytes >> 17) FROM jadpo_queue_due";
+    assert_eq!(queue.count(dead), 1 + 16_384, "a dead letter takes as much room as it did alive");
+}
+
 #[test]
 fn a_queue_holds_25_gigabytes_and_no_more() {
     let mut queue = Fixture::with(settings(|_| {}));
     queue.send("jobs", "m");
-    queue.connection.execute("UPDATE jadpo_queue_due SET bytes = 2500000000", []).unwrap();
-    for seq in 2..=10 {
-        let copy = format!(
-            "INSERT INTO jadpo_queue_due SELECT queue, 0, {seq}00000, 0, 0, bytes, NULL, NULL, NULL FROM jadpo_queue_due WHERE seq = 1"
-        );
-        queue.connection.execute(&copy, []).unwrap();
-    }
+    fill(&queue, 125_000, 200_000);
     queue.restart();
+    assert_eq!(queue.metrics("jobs").bytes, 25_000_000_000);
     let error = queue.send_batch("jobs", &batch(&["m"])).unwrap_err();
     assert_eq!(
         (&error, error.code()),

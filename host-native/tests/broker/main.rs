@@ -5,6 +5,8 @@
 #[cfg(test)]
 mod clients;
 #[cfg(test)]
+mod clocks;
+#[cfg(test)]
 mod costs;
 #[cfg(test)]
 mod crash;

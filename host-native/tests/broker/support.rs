@@ -125,6 +125,20 @@ impl Fixture {
         *broker = Broker::load(&mut Session { connection, fails_in, statements }, *at).unwrap();
     }
 
+    /// What a command knows that opens the store now.
+    pub(crate) fn opened_beside(&mut self, a_server_runs: bool) -> Broker {
+        let Self { connection, at, fails_in, statements, .. } = self;
+        let mut session = Session { connection, left_out: None, fails_in, statements };
+        Broker::load_beside(&mut session, *at, a_server_runs).unwrap()
+    }
+
+    /// Has another process do what comes, which sees first that somebody wrote.
+    pub(crate) fn swap(&mut self, other: &mut Broker) {
+        std::mem::swap(&mut self.broker, other);
+        let Self { connection, broker, at, fails_in, statements, .. } = self;
+        broker.reload(&mut Session { connection, left_out: None, fails_in, statements }, *at).unwrap();
+    }
+
     pub(crate) fn pass_ms(&mut self, ms: i64) {
         self.at.wall_ms += ms;
         self.at.steady_ms += ms;

@@ -116,7 +116,7 @@ fn what_keeps_it_from_asking_is_said_with_what_to_do() {
         (&["--url", "http://127.0.0.1:9", "--token", TOKEN], 1, "is it running"),
         (&["--url", "ftp://x", "--token", TOKEN], 2, "no http:// or https:// address"),
         (&["--store", "nowhere.db"], 2, "there is no store at `nowhere.db`"),
-        (&["--store", "app.jadpo"], 1, "cannot be used as a store"),
+        (&["--store", "app.jadpo"], 2, "is no store of jadpo's"),
     ];
     for (args, exit, said) in cases {
         let refused = jadpo(dir.path(), &[&["deliveries"], args].concat());

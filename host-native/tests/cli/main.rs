@@ -16,4 +16,6 @@ mod sending;
 #[cfg(test)]
 mod serve;
 #[cfg(test)]
+mod store;
+#[cfg(test)]
 mod support;

@@ -284,7 +284,7 @@ fn every_command_teaches_its_use() {
 }
 
 #[test]
-fn a_store_of_an_older_build_is_brought_up_unless_a_server_runs_on_it() {
+fn a_store_of_an_older_build_is_brought_up_to_change_it_unless_a_server_runs_on_it_and_never_to_look() {
     use jadpo_core::broker::schema::MIGRATIONS as BROKERS;
     use jadpo_core::store::schema::MIGRATIONS;
     let dir = tempfile::tempdir().unwrap();
@@ -296,10 +296,24 @@ fn a_store_of_an_older_build_is_brought_up_unless_a_server_runs_on_it() {
     }
     drop(old);
     let lock = jadpo::store::StoreLock::take(&path).unwrap();
-    let refused = jadpo(dir.path(), &["queues"]);
+    let refused = jadpo(dir.path(), &["queues", "pause", "jobs"]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(stderr(&refused).contains("start that server again with this build"), "{}", stderr(&refused));
     assert_eq!(jadpo(dir.path(), &["deliveries"]).status.code(), Some(0), "they need no queues");
     drop(lock);
+    let version = || {
+        let store = rusqlite::Connection::open(&path).unwrap();
+        store.query_row("SELECT version FROM jadpo_broker", [], |row| row.get::<_, u32>(0)).unwrap()
+    };
+    for looks in [&["queues"][..], &["queues", "peek", "jobs"], &["triggers"], &["webhooks"], &["tokens"]] {
+        let refused = jadpo(dir.path(), looks);
+        assert_eq!(refused.status.code(), Some(1), "{looks:?}");
+        assert!(stderr(&refused).contains("is of an older build"), "{}", stderr(&refused));
+        assert!(stderr(&refused).contains("brings it up to date when it starts"), "{}", stderr(&refused));
+    }
+    assert_eq!(version(), 1);
+    let unknown = jadpo(dir.path(), &["queues", "pause", "jobs"]);
+    assert!(stderr(&unknown).contains("there is no queue `jobs`"), "{}", stderr(&unknown));
+    assert_eq!(version(), BROKERS.last().unwrap().version);
     assert_eq!(stdout(&jadpo(dir.path(), &["queues"])), "there are no queues\n");
 }

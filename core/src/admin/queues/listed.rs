@@ -63,7 +63,9 @@ pub fn triggers(program: &Program, states: &BTreeMap<String, TriggerState>, now_
             enabled,
             last_run: last_run.map(Run::from),
             last_occurrence_ms,
-            next_at_ms: schedules.next_after(function, now_ms).filter(|_| enabled),
+            next_at_ms: schedules
+                .next_after(function, last_occurrence_ms.map_or(now_ms, |last_ms| last_ms.max(now_ms)))
+                .filter(|_| enabled),
         });
     }
     triggers
@@ -172,7 +174,7 @@ mod tests {
         assert_eq!((triggers[1].event.as_deref(), triggers[1].enabled), (Some("Moved"), true));
         let schedule = &triggers[2];
         assert_eq!((schedule.queue.as_str(), schedule.next_at_ms), ("schedule-clean-up", Some(2 * hour_ms)));
-        assert_eq!(schedule.last_occurrence_ms, Some(4));
+        assert_eq!((schedule.last_occurrence_ms, schedule.waits_until_ms(hour_ms + 1)), (Some(4), None));
         let last = schedule.last_run.as_ref().unwrap();
         assert_eq!((last.at_ms, last.outcome), (5, Outcome::Failed), "its queue's trigger knows how it ended");
         let sends = &triggers[3];

@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::cron::Cron;
+use crate::schedule::silent_until;
+
 /// What makes functions run: a queue's messages, or a schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trigger {
@@ -31,6 +34,18 @@ pub struct Trigger {
     /// The next time of the schedule; none while it is disabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_at_ms: Option<i64>,
+}
+
+impl Trigger {
+    /// Its next time, if it is passed over until then though times of its schedule come before: it was followed further
+    /// than to now, by a clock that was ahead.
+    #[must_use]
+    pub fn waits_until_ms(&self, now_ms: i64) -> Option<i64> {
+        if !self.enabled {
+            return None;
+        }
+        silent_until(&Cron::parse(self.schedule.as_deref()?).ok()?, self.last_occurrence_ms?, now_ms)
+    }
 }
 
 /// What a trigger waits for.

@@ -100,8 +100,7 @@ impl Broker {
         let seq = self.seqs(sql, 1)?;
         sql.run(PUT_BACK, &[seq.into(), self.clock.age_ms(moment).into(), old.into()])?;
         let queue = self.queue_mut(target)?;
-        queue.tally.messages += 1;
-        queue.tally.bytes += u64::from(bytes);
+        queue.tally.add(bytes);
         let values = [queue.number.into(), seq.into(), bytes.into(), letter.is_from(target).into(), old.into()];
         if broken::is(Variant::RedriveInTwoSteps) {
             let place = [queue.number.into(), 0_i64.into(), seq.into(), bytes.into()];

@@ -77,8 +77,10 @@ enum Command {
 /// Asks and prints.
 pub(crate) fn run(args: &Args) -> Exit {
     let needs = match &args.command {
+        None | Some(Command::List(_) | Command::Show(_) | Command::Peek(_) | Command::DeadLetters(_)) => Needs::Look,
+        Some(Command::Redrive(args)) if args.only_looks() => Needs::Look,
         Some(Command::Create(_)) => Needs::Store,
-        _ => Needs::Queues,
+        Some(_) => Needs::Change,
     };
     place::run(&args.place, needs, async |opened: &Opened| answer(args, opened).await)
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::super::output::{self, Exit};
 use super::super::place::Opened;
 use super::super::spans::instant;
-use super::super::words::{self, count, number, plain, span};
+use super::super::words::{self, ago, count, number, plain};
 use super::watch;
 use crate::host::now_ms;
 use crate::operator::OperatorError;
@@ -86,6 +86,13 @@ struct What {
     /// So many at most
     #[arg(long, value_name = "MESSAGES", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Which")]
     limit: Option<u64>,
+}
+
+impl Args {
+    /// Whether nothing is to be changed.
+    pub(super) fn only_looks(&self) -> bool {
+        self.list || self.dry_run
+    }
 }
 
 impl What {
@@ -267,7 +274,7 @@ fn list(redrives: &[Redrive], as_json: bool) -> Exit {
             },
             format!("{} of {}", number(redrive.moved), number(redrive.letters)),
             number(redrive.held + redrive.without_origin),
-            format!("{} ago", span(now_ms - redrive.started_at_ms)),
+            ago(redrive.started_at_ms, now_ms),
         ]);
     }
     words::figures(&mut table, &[0, 4, 6, 7]);

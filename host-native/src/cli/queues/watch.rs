@@ -50,13 +50,10 @@ async fn see_through(opened: &Opened, id: u64, progress: &ProgressBar) -> Result
     }
 }
 
-/// Whether no server runs on the store. The lock is not kept: a server that starts now is more welcome than this.
+/// Whether no server runs on the store. The lock is not taken: a server that starts now is more welcome than this.
 fn nobody_serves(store: &Path) -> Result<bool, OperatorError> {
-    match StoreLock::take(store) {
-        Ok(_) => Ok(true),
-        Err(crate::store::OpenError::InUse { .. }) => Ok(false),
-        Err(error) => Err(OperatorError::failed(error.to_string(), None)),
-    }
+    let held = StoreLock::is_held(store).map_err(|error| OperatorError::failed(error.to_string(), None))?;
+    Ok(!held)
 }
 
 /// Does slice after slice, until it has ended or somebody else moves messages too.
