@@ -74,7 +74,7 @@ impl Broker {
     ) -> Result<Vec<Kept>, BrokerError> {
         // Whatever could refuse one of them is asked before the first is kept.
         batch.check()?;
-        self.room(name, batch.bytes())?;
+        self.room(name, batch.size())?;
         if self.queue(name)?.info.settings.paused {
             return Err(BrokerError::Paused(name.to_owned()));
         }

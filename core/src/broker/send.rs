@@ -47,7 +47,7 @@ impl NewBatch {
     }
 
     /// Bytes of all bodies and metadata.
-    fn size(&self) -> usize {
+    pub(super) fn size(&self) -> usize {
         self.messages.iter().map(NewMessage::size).sum()
     }
 }

@@ -136,7 +136,8 @@ fn open_store(path: &Path, needs: Needs, runtime: &Runtime) -> Result<(OpenStore
             store.close();
             let help = "`jadpo dev` or `jadpo serve` of this build brings it up to date when it starts; or look with the \
                         build that made it";
-            Err(OperatorError::failed(format!("the store `{}` is of an older build", path.display()), Some(help)))
+            let what = format!("the store `{}` is of an older build", path.display());
+            Err(OperatorError::failed(what, Some(help)).coded("store_behind"))
         }
         Err(BrokerError::Store(StoreError::NotCurrent(_))) => {
             store.close();

@@ -158,7 +158,7 @@ functions: { sweep: { call: "http://127.0.0.1:9/", schedule: "0 * * * *" } }
             error: None,
             message: None,
         };
-        broker.record_runs(vec![("schedule:sweep".to_owned(), run)]).await.unwrap();
+        broker.record_runs(vec![("queue:schedule-sweep".to_owned(), run)]).await.unwrap();
     });
     let triggers = json(&jadpo(dir.path(), &["triggers", "--json"]));
     let next_ms = triggers["triggers"][0]["next_at_ms"].as_i64().unwrap();
