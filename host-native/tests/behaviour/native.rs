@@ -16,7 +16,7 @@ use jadpo_core::store::{Rows, Statement, StoreError, Value as Param, classify};
 use jadpo_core::tick::tick;
 use jadpo_host_test::scenario::{
     Ack, Answered, Content, Dies, Does, HandOver, SEEN_DELIVERIES, SEEN_EVENTS, SEEN_PARKED, Scenario, SeenCall, Send,
-    Stage, Step, StoreDoes, Subscribing, in_seconds,
+    Stage, Step, StoreDoes, Subscribing,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -150,7 +150,7 @@ impl NativeStage {
             refused: Mutex::default(),
             dies: Mutex::default(),
             died: Arc::default(),
-            call_ms_max: if scenario.steps.iter().any(hangs) { 1_500 } else { u32::MAX },
+            call_ms_max: if scenario.steps.iter().any(hangs) { 3_000 } else { u32::MAX },
             log: Mutex::default(),
         };
         let mut subscribers = Subscribers::default();
@@ -269,7 +269,7 @@ impl Stage for NativeStage {
         json!({
             "events": self.look(SEEN_EVENTS),
             "parked": self.look(SEEN_PARKED),
-            "deliveries": in_seconds(self.look(SEEN_DELIVERIES), self.host.now_ms()),
+            "deliveries": self.look(SEEN_DELIVERIES),
             "calls": SeenCall::by_subscriber(self.subscribers.calls()),
             "log": log,
         })

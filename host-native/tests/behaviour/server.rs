@@ -7,7 +7,7 @@ use jadpo_core::app::compile;
 use jadpo_core::trigger::Triggers;
 use jadpo_host_test::scenario::{
     Ack, Answered, Answers, Content, Given, HandOver, SEEN_DELIVERIES, SEEN_EVENTS, SEEN_PARKED, Scenario, SeenCall,
-    Send, Stage, StoreDoes, Subscribing, in_seconds,
+    Send, Stage, StoreDoes, Subscribing,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -199,7 +199,7 @@ impl Stage for ServerStage {
         json!({
             "events": self.look(SEEN_EVENTS),
             "parked": self.look(SEEN_PARKED),
-            "deliveries": in_seconds(self.look(SEEN_DELIVERIES), jadpo::host::now_ms()),
+            "deliveries": self.look(SEEN_DELIVERIES),
             "calls": SeenCall::by_subscriber(self.subscribers.calls()),
             "log": self.log,
             "queues": queues,

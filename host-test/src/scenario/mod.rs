@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub use run::{Outcome, run_all};
-pub use seen::{SEEN_DELIVERIES, SEEN_EVENTS, SEEN_PARKED, SeenCall, in_seconds};
+pub use seen::{SEEN_DELIVERIES, SEEN_EVENTS, SEEN_PARKED, SeenCall};
 pub use stage::test_stage;
 
 /// The names that scenarios know hosts by.

@@ -39,13 +39,3 @@ impl SeenCall {
         json!(by_name)
     }
 }
-
-/// The deliveries with the seconds until each is due, which is what a scenario can know.
-#[must_use]
-pub fn in_seconds(mut deliveries: Vec<Value>, now_ms: i64) -> Vec<Value> {
-    for delivery in &mut deliveries {
-        let due_at_ms = delivery["due_at_ms"].as_i64().unwrap_or_default();
-        delivery["due_in_s"] = json!((due_at_ms - now_ms).div_euclid(1_000));
-    }
-    deliveries
-}

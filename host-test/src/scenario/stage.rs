@@ -7,7 +7,7 @@ use jadpo_core::queue::{Answer, Batch, Body, Message};
 use jadpo_core::store::Row;
 use serde_json::{Map, Value, json};
 
-use super::seen::{SEEN_DELIVERIES, SEEN_EVENTS, SEEN_PARKED, SeenCall, in_seconds};
+use super::seen::{SEEN_DELIVERIES, SEEN_EVENTS, SEEN_PARKED, SeenCall};
 use super::{Ack, Answered, Content, Dies, Does, HandOver, Scenario, Send, Stage, StoreDoes, Subscribing};
 use crate::{Held, RecordedCall, Reply, Request, StoreFault, TestApp, TestHost, TestServer};
 
@@ -71,7 +71,7 @@ fn seen(host: &TestHost) -> Map<String, Value> {
     Map::from_iter([
         ("events".to_owned(), look(host, SEEN_EVENTS).into()),
         ("parked".to_owned(), look(host, SEEN_PARKED).into()),
-        ("deliveries".to_owned(), in_seconds(look(host, SEEN_DELIVERIES), host.time_ms()).into()),
+        ("deliveries".to_owned(), look(host, SEEN_DELIVERIES).into()),
         ("calls".to_owned(), SeenCall::by_subscriber(host.calls().iter().map(call).collect())),
         ("log".to_owned(), log.into()),
     ])

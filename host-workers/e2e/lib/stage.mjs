@@ -196,12 +196,10 @@ export class Stage {
   }
 
   async #seen() {
-    const deliveries = await this.#rows("deliveries");
-    for (const delivery of deliveries) delivery.due_in_s = Math.floor((delivery.due_at_ms - Date.now()) / 1_000);
     const calls = {};
     for (const [name, { server, from }] of this.#subscribers) calls[name] = server.calls.slice(from).map(seenCall).sort(byBody);
     const log = this.running.logs.slice(this.#logFrom).flatMap(({ message }) => entryOf(message));
-    return { events: await this.#rows("events"), parked: await this.#rows("parked"), deliveries, calls, log };
+    return { events: await this.#rows("events"), parked: await this.#rows("parked"), deliveries: await this.#rows("deliveries"), calls, log };
   }
 }
 
