@@ -23,6 +23,9 @@ use crate::view::{self, Delivery, Event, Parked};
 /// takes 22 hours to reach the dead-letter queue and 4 days there.
 pub(crate) const IDLE_WITHIN_MS: i64 = 10 * 24 * 3_600_000;
 
+/// Things that may fall due in one run of a test. More is a loop that never ends.
+pub(crate) const STEPS_MAX: u32 = 10_000;
+
 /// How long an invocation may run on after its answers: what `waitUntil` has on Workers.
 pub(crate) const WAIT_UNTIL_MS: i64 = 30_000;
 /// The tick comes every minute.
@@ -216,7 +219,11 @@ impl TestApp {
     /// Runs what falls due in the next `for_ms` milliseconds, and moves the time on by as much.
     pub fn run_for_ms(&self, for_ms: i64) {
         let end_ms = self.host.time_ms().saturating_add(for_ms);
-        while self.next(end_ms) {}
+        let mut steps = 0;
+        while self.next(end_ms) {
+            steps += 1;
+            assert!(steps < STEPS_MAX, "it has done {STEPS_MAX} things and is not at its end");
+        }
         if self.host.time_ms() < end_ms {
             self.host.set_ms(end_ms);
         }

@@ -15,7 +15,7 @@ use jadpo_core::tick::tick;
 use jadpo_core::trigger::Triggers;
 
 use crate::TestHost;
-use crate::app::{IDLE_WITHIN_MS, TICK_MS, WAIT_UNTIL_MS, built};
+use crate::app::{IDLE_WITHIN_MS, STEPS_MAX, TICK_MS, WAIT_UNTIL_MS, built};
 use crate::run::drive;
 use crate::view::{self, Delivery, Event, Parked};
 use store::QueueStore;
@@ -166,7 +166,11 @@ impl TestServer {
     /// Runs what falls due in the next `for_ms` milliseconds, schedules too, and moves the time on by as much.
     pub fn run_for_ms(&self, for_ms: i64) {
         let end_ms = self.host.time_ms().saturating_add(for_ms);
-        while self.next(end_ms, true) {}
+        let mut steps = 0;
+        while self.next(end_ms, true) {
+            steps += 1;
+            assert!(steps < STEPS_MAX, "it has done {STEPS_MAX} things and is not at its end");
+        }
         if self.host.time_ms() < end_ms {
             self.host.set_ms(end_ms);
         }

@@ -2,8 +2,7 @@
 //!
 //! Each target has right inputs and former crashes in `corpus/TARGET/`. Every file is run as it is; then bolero makes
 //! changes of them, for a bounded time (`JADPO_FUZZ_SECONDS`, 1 for each target if not said). What fails is shrunk and
-//! printed: mend it, and put the document into the corpus. For long runs by coverage:
-//! `cargo bolero test -p jadpo-host-test --test fuzz app --rustc-bootstrap`.
+//! printed: mend it, and put the document into the corpus.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 mod document;
