@@ -17,6 +17,8 @@
 //! starts and from time to time, and a command goes on from there by the steady clock, which all processes share. What
 //! the steady clock says is not trusted beyond the time after which the server would have written again.
 
+use sha2::{Digest as _, Sha256};
+
 /// A moment, as a host tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
@@ -30,10 +32,11 @@ pub struct Moment {
 }
 
 impl Moment {
-    /// Bits for an id: no two are the same for numbers that are not, and they look like nothing.
+    /// Bits for an id: no two are the same for numbers that are not. Ids are public, and secrets are drawn from the same
+    /// random bits, so nobody may get from the one to the other.
     pub(super) fn id(self, number: i64) -> u128 {
-        const ODD: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
-        self.random.wrapping_add(u128::from(number.cast_unsigned())).wrapping_mul(ODD)
+        let hash = Sha256::new().chain_update(self.random.to_be_bytes()).chain_update(number.to_be_bytes()).finalize();
+        hash.iter().take(16).fold(0, |id, byte| id << 8 | u128::from(*byte))
     }
 }
 

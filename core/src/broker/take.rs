@@ -151,7 +151,9 @@ impl Broker {
         taken: &mut Vec<Taken>,
     ) -> Result<(), BrokerError> {
         let now_ms = self.clock.time_ms(moment);
-        for group in found.chunk_by(|one, next| one.place.due_at_ms == next.place.due_at_ms) {
+        // The last due first: with a lease of no time they stay where they are, and must not be joined by earlier ones
+        // before they are counted.
+        for group in found.chunk_by(|one, next| one.place.due_at_ms == next.place.due_at_ms).rev() {
             let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
             let Place { queue, due_at_ms, .. } = first.place;
             let (from, to) = (first.place.seq, last.place.seq);

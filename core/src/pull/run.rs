@@ -67,6 +67,7 @@ impl Call {
         match &self.wish {
             Wish::Queue(id, of) => {
                 let name = named(id, &grant, place)?;
+                sees_dead_letters(of, &grant)?;
                 of_queue(of, part, &name, place)
             }
             Wish::Queues(listing) => Ok(queues::list(listing, &grant, place)),
@@ -92,6 +93,18 @@ fn named(id: &str, grant: &Grant, place: &Place<'_>) -> Result<String, Refusal> 
         Some(name) if grant.sees(name) => Ok(name.to_owned()),
         Some(_) => Err(Refusal::new(403, code::UNAUTHORIZED, "the token is not for this queue")),
         None => Err(Refusal::new(404, 10_104, format!("there is no queue of the id {id}"))),
+    }
+}
+
+/// Whoever says where a queue's dead letters go sends there, by letting messages die; it may make that queue, too.
+fn sees_dead_letters(of: &OfQueue, grant: &Grant) -> Result<(), Refusal> {
+    let (OfQueue::AddConsumer(body) | OfQueue::PutConsumer(_, body)) = of else { return Ok(()) };
+    match body.dead_letters() {
+        Some(queue) if !grant.sees(queue) => {
+            let message = format!("the token is not for `{queue}`, where the dead letters would go");
+            Err(Refusal::new(403, code::UNAUTHORIZED, message))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -72,6 +72,11 @@ pub(super) struct ConsumerBody {
 }
 
 impl ConsumerBody {
+    /// Where the dead letters are to go, if it says.
+    pub(super) fn dead_letters(&self) -> Option<&str> {
+        self.dead_letter_queue.as_ref()?.as_deref()
+    }
+
     pub(super) fn read(body: &[u8]) -> Result<Self, Refusal> {
         let object = Object::of(body, false)?;
         let kind = kind(&object)?;

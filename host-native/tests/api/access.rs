@@ -112,6 +112,12 @@ fn a_token_for_one_queue_reaches_no_other_and_makes_none() {
         assert_eq!((said.status, said.code()), (403, 10_106), "{method} {path}");
     }
     assert_eq!(own.ack(&mail, &[lease(&foreign[0])], &[]).result()["ackCount"], 0, "nor by a lease of the other's");
+    for dead in ["other", "made-by-dying"] {
+        let consumer = json!({ "type": "http_pull", "dead_letter_queue": dead });
+        let id = own.get(&format!("/queues/{mail}/consumers")).result()[0]["consumer_id"].as_str().unwrap().to_owned();
+        let said = own.raw("PUT", &format!("/queues/{mail}/consumers/{id}"), consumer.to_string().as_bytes());
+        assert_eq!((said.status, said.code()), (403, 10_106), "to {dead}, where dead letters would go");
+    }
     assert_eq!(own.post("/queues", json!({ "queue_name": "later" })).code(), 10_106);
     let listed = own.get("/queues");
     assert_eq!((listed.result().as_array().unwrap().len(), &listed.result()[0]["queue_name"]), (1, &json!("mail")));

@@ -221,3 +221,16 @@ fn an_id_and_a_time_stay_over_retries_and_death_and_every_take_gives_another_lea
         queue.pass_ms(if name == "jobs" { 0 } else { 1_000 });
     }
 }
+
+#[test]
+fn a_lease_of_no_time_takes_what_became_due_at_this_moment_beside_what_is_overdue() {
+    let mut queue = Fixture::with(settings(|settings| settings.consumer.visibility_ms = 0));
+    for (body, delay_s) in [("A", 1), ("B", 2), ("C", 1), ("D", 2)] {
+        queue.send_batch("jobs", &NewBatch { messages: vec![delayed(body, delay_s)], delay_s: None }).unwrap();
+    }
+    queue.pass_s(2);
+    let taken = queue.try_take("jobs", 10).unwrap().messages;
+    let bodies: Vec<_> = taken.iter().map(|taken| String::from_utf8(taken.message.body.clone()).unwrap()).collect();
+    assert_eq!(bodies, ["A", "C", "B", "D"]);
+    assert!(taken.iter().all(|taken| taken.message.attempts == 1));
+}
