@@ -233,7 +233,8 @@ async fn taking_and_giving_back_the_lock_leaves_sqlite_s_own_alone() {
 
 #[tokio::test]
 async fn nothing_is_answered_as_kept_once_a_file_of_the_store_is_gone_replaced_or_cut_off() {
-    let harm: [(&str, fn(&Path)); 5] = [
+    type Harm = fn(&Path);
+    let harm: [(&str, Harm); 5] = [
         ("deleted", |path| std::fs::remove_file(path).unwrap()),
         ("replaced", |path| {
             let copy = files::beside(path, ".copy");

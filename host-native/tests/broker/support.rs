@@ -128,7 +128,7 @@ impl Fixture {
     /// What a command knows that opens the store now.
     pub(crate) fn opened_beside(&mut self, a_server_runs: bool) -> Broker {
         let Self { connection, at, fails_in, statements, .. } = self;
-        let mut session = Session { connection, left_out: None, fails_in, statements };
+        let mut session = Session { connection, fails_in, statements };
         Broker::load_beside(&mut session, *at, a_server_runs).unwrap()
     }
 
@@ -136,7 +136,7 @@ impl Fixture {
     pub(crate) fn swap(&mut self, other: &mut Broker) {
         std::mem::swap(&mut self.broker, other);
         let Self { connection, broker, at, fails_in, statements, .. } = self;
-        broker.reload(&mut Session { connection, left_out: None, fails_in, statements }, *at).unwrap();
+        broker.reload(&mut Session { connection, fails_in, statements }, *at).unwrap();
     }
 
     pub(crate) fn pass_ms(&mut self, ms: i64) {
