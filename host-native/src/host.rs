@@ -26,7 +26,7 @@ impl NativeHost {
     /// A host on this store.
     #[must_use]
     pub fn new(store: Store) -> Self {
-        Self { store, client: Client::new(), linked: Linked::new(), env: BTreeMap::new() }
+        Self { store: store.for_own_work(), client: Client::new(), linked: Linked::new(), env: BTreeMap::new() }
     }
 
     /// The same host with functions that subscribers' `run:` finds.

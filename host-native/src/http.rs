@@ -1,5 +1,7 @@
 //! HTTP as a client: subscribers and other deployments are called through this.
 
+pub(crate) mod lacks;
+
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
@@ -43,6 +45,15 @@ pub enum Unread {
     TooLong,
     /// In words: there was no connection, it was closed, or the time passed.
     Broken(String),
+}
+
+/// Why there is no answer to a POST.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unposted {
+    /// In words: nothing was sent, for this machine has no room for one more connection.
+    NoRoom(String),
+    /// In words: anything else.
+    Failed(String),
 }
 
 /// The head of an answer to a POST.
@@ -108,20 +119,28 @@ impl Client {
     /// answers like any other, and no more of the answer's body is read than [`Client::post`] reads.
     ///
     /// # Errors
-    /// As [`Client::post`].
+    /// [`Unposted`], in the words of [`Client::post`].
     pub async fn post_as(
         &self,
         url: &str,
         headers: &[(String, Vec<u8>)],
         body: Vec<u8>,
         limit: Duration,
-    ) -> Result<u16, String> {
-        let mut request = Request::post(uri(url)?);
+    ) -> Result<u16, Unposted> {
+        let mut request = Request::post(uri(url).map_err(Unposted::Failed)?);
         for (name, value) in headers {
             request = request.header(name.as_str(), value.as_slice());
         }
-        let request = request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())?;
-        let response = within(limit, self.inner.request(request)).await?;
+        let request =
+            request.body(Full::new(Bytes::from(body))).map_err(|error| Unposted::Failed(error.to_string()))?;
+        let response = match tokio::time::timeout(limit, self.inner.request(request)).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) if error.is_connect() && lacks::keeps_from_connecting(&error) => {
+                return Err(Unposted::NoRoom(in_words(&error)));
+            }
+            Ok(Err(error)) => return Err(Unposted::Failed(in_words(&error))),
+            Err(_) => return Err(Unposted::Failed(no_answer(limit))),
+        };
         let status = response.status().as_u16();
         let _ = tokio::time::timeout(DRAIN_TIME_MAX, drain(response)).await;
         Ok(status)

@@ -28,7 +28,7 @@ const RETRY: &str = "UPDATE jadpo_queue_due SET due_at = ?1, leased = 0, error =
 /// [`ACK_ONE`] for [`Variant::AckTakesTheBatch`].
 const ACK_BATCH: &str = "DELETE FROM jadpo_queue_due WHERE queue = ?1 AND due_at = ?2 AND ?3 > 0 AND leased = 1";
 const RELEASE: &str = "UPDATE jadpo_queue_due SET due_at = 0, leased = 0, attempts = attempts - 1, \
-    first_at = CASE WHEN attempts > 1 THEN first_at END \
+    first_at = CASE WHEN attempts > 1 THEN first_at END, progress = coalesce(?5, progress) \
     WHERE queue = ?1 AND due_at = ?2 AND seq = ?3 AND attempts = ?4 AND leased = 1";
 
 impl Broker {
@@ -40,12 +40,13 @@ impl Broker {
     /// anyway, and whoever has it then is not disturbed. A retry of a message whose retries are spent sends it to the
     /// dead-letter queue at once.
     ///
-    /// A release counts while its lease lasts, as a retry does. It is for what was taken and handed to nobody: the
-    /// message stands where it stood, and its attempts are what they were.
+    /// A release counts while its lease lasts, as a retry does. It is for what was taken and handed to nobody, or to some
+    /// who are done with it while there was no room for the others: the message stands where it stood, and its attempts
+    /// are what they were.
     ///
     /// # Errors
     /// [`BrokerError::DelayTooLong`] for a retry's delay, by its place among the retries; [`BrokerError::TooLong`]
-    /// for its progress; [`BrokerError::QueueNotFound`], [`BrokerError::Store`].
+    /// for progress; [`BrokerError::QueueNotFound`], [`BrokerError::Store`].
     pub fn settle(
         &mut self,
         sql: &mut dyn Sql,
@@ -56,6 +57,7 @@ impl Broker {
         for (index, retry) in settle.retries.iter().enumerate() {
             retry.check(index)?;
         }
+        settle.progress.values().try_for_each(|progress| check_progress(progress))?;
         let queue = self.queue(name)?.number;
         let mut settled = Settled::default();
         let mut named = BTreeSet::new();
@@ -83,7 +85,8 @@ impl Broker {
         }
         for lease in &settle.releases {
             if first_time(lease, &mut settled) {
-                self.release(sql, moment, name, lease, &mut settled)?;
+                let progress = settle.progress.get(lease).map(String::as_str);
+                self.release(sql, moment, name, lease, progress, &mut settled)?;
             }
         }
         Ok(settled)
@@ -200,6 +203,7 @@ impl Broker {
         moment: Moment,
         name: &str,
         lease: &Lease,
+        progress: Option<&str>,
         settled: &mut Settled,
     ) -> Result<(), BrokerError> {
         if lease.until_ms <= self.clock.time_ms(moment) {
@@ -207,7 +211,8 @@ impl Broker {
             return Ok(());
         }
         let place = lease.place();
-        let at = [place.queue.into(), place.due_at_ms.into(), place.seq.into(), lease.attempt.into()];
+        let Place { queue, due_at_ms, seq, .. } = place;
+        let at = [queue.into(), due_at_ms.into(), seq.into(), lease.attempt.into(), progress.into()];
         if sql.run(RELEASE, &at)?.changes == 0 {
             settled.warnings.push((*lease, Warning::Unknown));
             return Ok(());
@@ -256,17 +261,21 @@ impl Broker {
     }
 }
 
+fn check_progress(progress: &str) -> Result<(), BrokerError> {
+    match progress.len() {
+        actual if actual > PROGRESS_BYTES_MAX => {
+            Err(BrokerError::TooLong { what: "bytes of progress", limit: PROGRESS_BYTES_MAX, actual })
+        }
+        _ => Ok(()),
+    }
+}
+
 impl Retry {
     pub(super) fn check(&self, index: usize) -> Result<(), BrokerError> {
         if let Some(delay_ms) = self.delay_ms.filter(|delay| *delay > DELAY_MAX_S * 1_000) {
             return Err(BrokerError::DelayTooLong { index, limit: DELAY_MAX_S, actual: delay_ms.div_ceil(1_000) });
         }
-        match self.progress.as_ref().map(String::len) {
-            Some(actual) if actual > PROGRESS_BYTES_MAX => {
-                Err(BrokerError::TooLong { what: "bytes of progress", limit: PROGRESS_BYTES_MAX, actual })
-            }
-            _ => Ok(()),
-        }
+        self.progress.as_deref().map_or(Ok(()), check_progress)
     }
 
     pub(super) fn end(&self) -> End<'_> {

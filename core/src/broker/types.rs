@@ -1,5 +1,6 @@
 //! The broker's nouns. Nothing is decided here.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use super::lease::Lease;
@@ -194,6 +195,8 @@ pub struct Settle {
     pub retries: Vec<Retry>,
     /// These were handed to nobody: they can be taken again at once, and the attempt does not count.
     pub releases: Vec<Lease>,
+    /// What is done of those that are released, as a retry's [`progress`](Retry::progress) tells it.
+    pub progress: BTreeMap<Lease, String>,
 }
 
 /// What a settle gave.

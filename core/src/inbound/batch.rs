@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use super::enqueue::take_delay;
 use super::{Inbound, Refusal};
 use crate::broker::limits::{BATCH_COUNT_MAX, DELAY_MAX_S};
 use crate::broker::{Content, NewBatch, NewMessage};
@@ -12,7 +13,7 @@ use crate::broker::{Content, NewBatch, NewMessage};
 #[derive(Deserialize)]
 struct Written<'a> {
     #[serde(borrow)]
-    messages: Vec<Message<'a>>,
+    messages: Vec<&'a RawValue>,
     #[serde(borrow, default)]
     delay_seconds: Option<&'a RawValue>,
 }
@@ -33,24 +34,44 @@ fn also_null<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Optio
 }
 
 /// The messages that a POST to a queue's batch address enqueues. A JSON body is kept as it is written, digit for
-/// digit. Counts and sizes are the broker's to check.
+/// digit. A delay in the query, as one message has it, is for those that have none of their own. Counts and sizes are
+/// the broker's to check.
 ///
 /// # Errors
-/// 400 if the request is not of this form, naming the message by its place from 0.
+/// 400 if the request is not of this form, naming the message by its place from 1, as the broker does.
 pub fn batch(inbound: &Inbound) -> Result<NewBatch, Refusal> {
-    let written: Written<'_> = serde_json::from_slice(&inbound.body).map_err(|error| {
-        let message = format!(
-            "the body is no batch: {error}; send {{\"messages\": [{{\"body\": …}}]}} with at most {BATCH_COUNT_MAX} messages"
-        );
-        Refusal::new(400, "batch_invalid", message)
-    })?;
-    let messages = written.messages.iter().enumerate().map(|(index, message)| {
+    let (query_delay_s, _) = take_delay(inbound.query.as_deref())?;
+    let written: Written<'_> = object(&inbound.body).map_err(|what| no_batch(&what))?;
+    let messages = written.messages.iter().map(|message| object::<Message<'_>>(message.get().as_bytes()));
+    let messages: Vec<Message<'_>> = messages.collect::<Result<_, _>>().map_err(|what| no_batch(&what))?;
+    let messages = messages.iter().enumerate().map(|(index, message)| {
         one(message).map_err(|what| {
-            Refusal::new(400, "message_invalid", format!("message {index}: {what}")).with("index", index)
+            Refusal::new(400, "message_invalid", format!("message {}: {what}", index + 1)).with("index", index)
         })
     });
-    let delay_s = delay(written.delay_seconds).map_err(|what| Refusal::new(400, "delay_invalid", what))?;
+    let wrong = |what: String| Refusal::new(400, "delay_invalid", what);
+    let delay_s = match (delay(written.delay_seconds).map_err(wrong)?, query_delay_s) {
+        (Some(_), Some(_)) => {
+            return Err(wrong("the delay is given twice, as `delay` and as `delay_seconds`; give it once".to_owned()));
+        }
+        (in_body, in_query) => in_body.or(in_query),
+    };
     Ok(NewBatch { messages: messages.collect::<Result<_, _>>()?, delay_s })
+}
+
+/// Reads an object. A list of an object's values in their order, which serde would take for it, is none.
+fn object<'a, T: Deserialize<'a>>(json: &'a [u8]) -> Result<T, String> {
+    match json.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        Some(b'[') => Err("there is a list where an object belongs".to_owned()),
+        _ => serde_json::from_slice(json).map_err(|error| error.to_string()),
+    }
+}
+
+fn no_batch(what: &str) -> Refusal {
+    let message = format!(
+        "the body is no batch: {what}; send {{\"messages\": [{{\"body\": …}}]}} with at most {BATCH_COUNT_MAX} messages"
+    );
+    Refusal::new(400, "batch_invalid", message)
 }
 
 fn one(message: &Message<'_>) -> Result<NewMessage, String> {

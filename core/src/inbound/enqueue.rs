@@ -18,17 +18,22 @@ pub fn enqueue(inbound: Inbound) -> Result<NewMessage, Refusal> {
     Ok(NewMessage { content: content_of(&inbound), body: inbound.body, delay_s, meta: Some(meta) })
 }
 
+/// Whether a pair of the query names the delay, however it is written: `Delay` and `del%61y` mean it too.
+fn is_delay(pair: &str) -> bool {
+    form_urlencoded::parse(pair.as_bytes()).next().is_some_and(|(name, _)| name.eq_ignore_ascii_case(DELAY))
+}
+
 /// The delay, and the query without it.
 pub(super) fn take_delay(query: Option<&str>) -> Result<(Option<u32>, Option<String>), Refusal> {
     let Some(query) = query else { return Ok((None, None)) };
-    let key = |pair: &&str| pair.split('=').next() == Some(DELAY);
+    let key = |pair: &&str| is_delay(pair);
     let mut written = query.split('&').filter(key);
     let Some(first) = written.next() else { return Ok((None, Some(query.to_owned()))) };
     let wrong = |message: String| Refusal::new(400, "delay_invalid", message).with("limit", DELAY_MAX_S);
     if written.next().is_some() {
         return Err(wrong("`delay` is given twice; give it once".to_owned()));
     }
-    let text = first.split_once('=').map_or("", |(_, value)| value);
+    let text = form_urlencoded::parse(first.as_bytes()).next().map(|(_, value)| value.into_owned()).unwrap_or_default();
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if !is_number {
         let message = format!("`delay` takes whole seconds from 0 to {DELAY_MAX_S}, as in `?delay=60`");

@@ -44,6 +44,11 @@ pub fn webhook(
 }
 
 /// The id that the sender gave this delivery. With a scheme, only what that provider uses.
+///
+/// GitHub and Shopify sign the body and not the id, so whoever has got hold of a whole request can send it again under
+/// another. The signature is no better key: two requests that are rightly sent have the same one if their bodies are
+/// the same, as those of Shopify's `orders/create` and `orders/updated` are, or of a workflow of GitHub's that is
+/// dispatched twice. To take one of them for a repeat would lose a message, which is worse than one too many.
 fn delivery_id(scheme: Option<&Verify>, inbound: &Inbound) -> Option<String> {
     let header = |names: &[&str]| names.iter().find_map(|name| inbound.text(name)).map(str::to_owned);
     match scheme {

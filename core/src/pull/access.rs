@@ -1,7 +1,8 @@
 //! Who may do what: the token, the account and the queue that a request names.
 
 use super::refusal::{Refusal, code};
-use super::route::{Call, OfQueue, Who, Wish};
+use super::route::{Call, OfQueue, Who, Wish, bearer};
+use super::rules::Rules;
 use crate::broker::{ApiToken, Broker, Moment};
 
 /// How a server lets clients of the API in.
@@ -30,11 +31,7 @@ impl Grant {
         if door == Door::Dev && broker.is_dev_token(&call.token) {
             return Ok(Self { token: None, account });
         }
-        let Some(token) = broker.token(moment, &call.token) else {
-            let message = "Authentication error: the token is none of this server's, was revoked, or has expired; \
-                `jadpo tokens list` shows those that there are";
-            return Err(Refusal::new(401, code::NOT_AUTHENTICATED, message));
-        };
+        let Some(token) = broker.token(moment, &call.token) else { return Err(no_token()) };
         if door == Door::Serve && !account.eq_ignore_ascii_case(own) {
             let account: String = account.chars().take(64).collect();
             let message = format!("the token is not for the account `{account}`; this server's is {own}");
@@ -62,6 +59,25 @@ impl Grant {
     pub(super) fn sees(&self, queue: &str) -> bool {
         self.token.as_ref().is_none_or(|token| token.queues.is_empty() || token.queues.iter().any(|name| name == queue))
     }
+}
+
+impl Rules {
+    /// Lets in who has a token, whatever it is for: so much is known from a request's head.
+    ///
+    /// # Errors
+    /// Why the token is none.
+    pub fn admit(&self, authorization: Option<&str>, broker: &Broker, moment: Moment) -> Result<(), Refusal> {
+        let token = bearer(authorization)?;
+        let is_known =
+            (self.door == Door::Dev && broker.is_dev_token(&token)) || broker.token(moment, &token).is_some();
+        if is_known { Ok(()) } else { Err(no_token()) }
+    }
+}
+
+fn no_token() -> Refusal {
+    let message = "Authentication error: the token is none of this server's, was revoked, or has expired; \
+        `jadpo tokens list` shows those that there are";
+    Refusal::new(401, code::NOT_AUTHENTICATED, message)
 }
 
 /// What a request must be allowed to do.

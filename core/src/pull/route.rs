@@ -138,7 +138,7 @@ impl Call {
     }
 }
 
-fn bearer(authorization: Option<&str>) -> Result<String, Refusal> {
+pub(super) fn bearer(authorization: Option<&str>) -> Result<String, Refusal> {
     let token = authorization.and_then(|value| value.trim().split_once(' '));
     match token.filter(|(scheme, token)| scheme.eq_ignore_ascii_case("bearer") && !token.trim().is_empty()) {
         Some((_, token)) => Ok(token.trim().to_owned()),

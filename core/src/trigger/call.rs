@@ -101,16 +101,24 @@ pub(super) fn done(message: &Message) -> Vec<&str> {
     message.progress.as_deref().map(|progress| progress.lines().collect()).unwrap_or_default()
 }
 
-/// The address with the query behind it.
+/// The address with the query behind it. Who sends a message may not say again what the app says in the address: which
+/// of two a function would go by is its own business, and the app's is the one that counts.
 fn with_query(target: Target, query: Option<&str>) -> Target {
-    match (target, query.filter(|query| !query.is_empty())) {
-        (Target::Call(address), Some(query)) => {
-            let address = address.split('#').next().unwrap_or_default();
-            let mark = if address.contains('?') { '&' } else { '?' };
-            Target::Call(format!("{address}{mark}{query}"))
-        }
-        (target, _) => target,
+    let (Target::Call(address), Some(query)) = (&target, query.filter(|query| !query.is_empty())) else {
+        return target;
+    };
+    let address = address.split('#').next().unwrap_or_default();
+    let Some((_, own)) = address.split_once('?') else { return Target::Call(format!("{address}?{query}")) };
+    let own: Vec<_> = form_urlencoded::parse(own.as_bytes()).map(|(name, _)| name.into_owned()).collect();
+    let is_own = |pair: &&str| {
+        let name = form_urlencoded::parse(pair.as_bytes()).next().map(|(name, _)| name.into_owned());
+        name.is_some_and(|name| own.iter().any(|own| own.eq_ignore_ascii_case(&name)))
+    };
+    let rest: Vec<&str> = query.split('&').filter(|pair| !is_own(pair)).collect();
+    if rest.is_empty() {
+        return Target::Call(address.to_owned());
     }
+    Target::Call(format!("{address}&{}", rest.join("&")))
 }
 
 /// What a sender wrote and a function is not handed: the server's own name, and what only we may say.

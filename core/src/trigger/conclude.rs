@@ -23,6 +23,9 @@ pub enum FunctionOutcome {
     Returned(Result<(), String>),
     /// It did not end by itself, or could not be called: the reason in words.
     Unanswered(String),
+    /// It was not begun, for lack of something on this machine (file descriptors, memory, processes): the reason in
+    /// words. Nobody has seen the message.
+    NotStarted(String),
 }
 
 impl FunctionOutcome {
@@ -62,7 +65,7 @@ impl FunctionOutcome {
                 if stderr.is_empty() { how } else { format!("{how}: {stderr}") }
             }
             Self::Returned(result) => result.as_ref().err().cloned().unwrap_or_default(),
-            Self::Unanswered(why) => why.clone(),
+            Self::Unanswered(why) | Self::NotStarted(why) => why.clone(),
         })
     }
 }
@@ -79,7 +82,19 @@ pub enum Conclusion {
         /// What went wrong, by function.
         error: String,
     },
+    /// Nothing failed but what this machine had no room to begin: release it, which costs no attempt, and take nothing
+    /// more from its queue for [`NOT_STARTED_PAUSE_MS`].
+    NotStarted {
+        /// The functions that are done with it, to be kept with the message.
+        progress: Option<String>,
+        /// What was lacking, by function.
+        error: String,
+    },
 }
+
+/// How long a queue is left alone whose functions could not be begun, in milliseconds. What lacks comes back when
+/// something else ends, and to try at once would only take more of it.
+pub const NOT_STARTED_PAUSE_MS: u32 = 1_000;
 
 /// Concludes an attempt from the outcomes of the calls that [`calls`](super::Triggers::calls) named.
 #[must_use]
@@ -92,7 +107,10 @@ pub fn conclude(message: &Message, outcomes: &[(String, FunctionOutcome)]) -> Co
     let succeeded = outcomes.iter().filter(|(_, outcome)| outcome.is_done()).map(|(name, _)| name.as_str());
     let done: Vec<&str> = done(message).into_iter().chain(succeeded).collect();
     let progress = (!done.is_empty()).then(|| done.join("\n"));
-    Conclusion::Again { progress, error: in_words(&failed) }
+    let error = in_words(&failed);
+    let all_not_started =
+        outcomes.iter().all(|(_, outcome)| outcome.is_done() || matches!(outcome, FunctionOutcome::NotStarted(_)));
+    if all_not_started { Conclusion::NotStarted { progress, error } } else { Conclusion::Again { progress, error } }
 }
 
 /// Each function's error gets its part of what is kept. Its end is what says most, as of a program's last lines.

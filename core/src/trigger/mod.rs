@@ -11,6 +11,6 @@ mod received;
 
 pub use call::FunctionCall;
 pub(crate) use call::written_body;
-pub use conclude::{Conclusion, FunctionOutcome, conclude};
+pub use conclude::{Conclusion, FunctionOutcome, NOT_STARTED_PAUSE_MS, conclude};
 pub use declared::{Consumer, Declared, GRACE_MS, RETENTION_S, Triggers};
 pub use received::{batch, message, settle};

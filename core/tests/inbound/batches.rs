@@ -36,30 +36,30 @@ fn each_message_is_kept_in_its_kind_with_its_own_delay() {
 #[test]
 fn what_is_wrong_with_a_message_is_said_with_its_place() {
     let cases = [
-        (r#"{"messages":[{"body":1},{}]}"#, "message 1: it has no `body`"),
+        (r#"{"messages":[{"body":1},{}]}"#, "message 2: it has no `body`"),
         (
             r#"{"messages":[{"body":1,"content_type":"xml"}]}"#,
-            r#"message 0: `content_type` is none of "text", "json" and "bytes""#,
+            r#"message 1: `content_type` is none of "text", "json" and "bytes""#,
         ),
         (
             r#"{"messages":[{"body":1,"content_type":"v8"}]}"#,
-            r#"message 0: `content_type` is none of "text", "json" and "bytes""#,
+            r#"message 1: `content_type` is none of "text", "json" and "bytes""#,
         ),
         (
             r#"{"messages":[{"body":{"a":1},"content_type":"text"}]}"#,
-            "message 0: its `body` is no text, as `content_type` says",
+            "message 1: its `body` is no text, as `content_type` says",
         ),
         (
             r#"{"messages":[{"body":"?","content_type":"bytes"}]}"#,
-            r#"message 0: its `body` is no base64, which "bytes" are sent as"#,
+            r#"message 1: its `body` is no base64, which "bytes" are sent as"#,
         ),
         (
             r#"{"messages":[{"body":1,"delay_seconds":86401}]}"#,
-            "message 0: `delay_seconds` takes whole seconds from 0 to 86400",
+            "message 1: `delay_seconds` takes whole seconds from 0 to 86400",
         ),
         (
             r#"{"messages":[{"body":1,"delay_seconds":"1"}]}"#,
-            "message 0: `delay_seconds` takes whole seconds from 0 to 86400",
+            "message 1: `delay_seconds` takes whole seconds from 0 to 86400",
         ),
     ];
     for (body, message) in cases {
@@ -72,7 +72,20 @@ fn what_is_wrong_with_a_message_is_said_with_its_place() {
 
 #[test]
 fn what_is_no_batch_is_told_what_one_is() {
-    for body in ["", "not json", "[]", "{}", r#"{"messages":{}}"#, r#"{"messages":[1]}"#, "\u{0}"] {
+    for body in [
+        "",
+        "not json",
+        "[]",
+        "{}",
+        r#"{"messages":{}}"#,
+        r#"{"messages":[1]}"#,
+        "\u{0}",
+        "[[[1]]]",
+        "[[{\"body\":1}],5]",
+        " \n[[]]",
+        r#"{"messages":[[1]]}"#,
+        r#"{"messages":[{"body":1},["a","text",5]]}"#,
+    ] {
         let refusal = refusal(body);
         assert_eq!((refusal.status, refusal.code), (400, "batch_invalid"), "{body}");
         assert!(refusal.message.contains(r#"send {"messages": [{"body": …}]}"#), "{}", refusal.message);
@@ -85,4 +98,20 @@ fn a_body_as_deep_as_its_size_allows_is_carried() {
     let body = format!(r#"{{"messages":[{{"body":{deep}}}]}}"#);
     let batch = batch(&post("/_queues/jobs/batch", &[], body.as_bytes())).unwrap();
     assert_eq!(batch.messages[0].body, deep.as_bytes());
+}
+
+#[test]
+fn a_delay_in_the_query_is_for_the_messages_that_have_none() {
+    let delayed = |query: &str, rest: &str| {
+        let body = format!(r#"{{"messages":[{{"body":1}},{{"body":2,"delay_seconds":3}}]{rest}}}"#);
+        batch(&post(&format!("/_queues/jobs/batch?{query}"), &[], body.as_bytes()))
+    };
+    for query in ["delay=600", "a=1&Delay=600"] {
+        let batch = delayed(query, "").unwrap();
+        assert_eq!((batch.delay_s, batch.messages[0].delay_s, batch.messages[1].delay_s), (Some(600), None, Some(3)));
+    }
+    assert_eq!(delayed("a=1", "").unwrap().delay_s, None);
+    for (query, rest) in [("delay=banana", ""), ("delay=86401", ""), ("delay=1", r#","delay_seconds":1"#)] {
+        assert_eq!(delayed(query, rest).unwrap_err().code, "delay_invalid", "{query}");
+    }
 }

@@ -49,15 +49,26 @@ fn the_delay_is_taken_out_of_the_query_and_the_rest_stays_as_it_was() {
     assert_eq!(delayed("delay=60"), (Some(60), None));
     assert_eq!(delayed("a=1&delay=0&&b=%26delay=7"), (Some(0), Some("a=1&&b=%26delay=7".to_owned())));
     assert_eq!(delayed("delay=86400&x"), (Some(86_400), Some("x".to_owned())));
+    assert_eq!(delayed("Delay=60&a=1"), (Some(60), Some("a=1".to_owned())), "who writes it so means it, too");
+    assert_eq!(delayed("a=1&del%61y=60"), (Some(60), Some("a=1".to_owned())));
+    assert_eq!(delayed("delay=%36%30"), (Some(60), None));
     assert_eq!(delayed("delayed=60"), (None, Some("delayed=60".to_owned())));
     assert_eq!(delayed(""), (None, Some(String::new())));
 }
 
 #[test]
 fn a_delay_that_is_none_is_refused_with_the_limit() {
-    for query in
-        ["delay", "delay=", "delay=-1", "delay=1.5", "delay=+1", "delay=soon", "delay=1&delay=1", "delay=86401"]
-    {
+    for query in [
+        "delay",
+        "delay=",
+        "delay=-1",
+        "delay=1.5",
+        "delay=+1",
+        "delay=soon",
+        "delay=1&delay=1",
+        "delay=1&Delay=1",
+        "delay=86401",
+    ] {
         let refusal = enqueue(post(&format!("/_queues/jobs?{query}"), &[], b"")).unwrap_err();
         assert_eq!((refusal.status, refusal.code), (400, "delay_invalid"), "{query}");
         assert!(refusal.fields.contains(&("limit", 86_400.into())), "{query}: {refusal:?}");

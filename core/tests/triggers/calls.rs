@@ -101,6 +101,10 @@ fn the_query_goes_behind_the_function_s_own() {
         other => panic!("{other:?}"),
     };
     assert_eq!(address(Some("a=1&a=2&b=%00")), "http://127.0.0.1:3000/pay?to=us&a=1&a=2&b=%00");
+    for query in ["to=them", "TO=them", "t%6F=them", "to"] {
+        assert_eq!(address(Some(query)), "http://127.0.0.1:3000/pay?to=us", "{query}");
+    }
+    assert_eq!(address(Some("a=1&to=them&too=2")), "http://127.0.0.1:3000/pay?to=us&a=1&too=2");
     assert_eq!(address(Some("")), "http://127.0.0.1:3000/pay?to=us#part");
     assert_eq!(address(None), "http://127.0.0.1:3000/pay?to=us#part");
 }

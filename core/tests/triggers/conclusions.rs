@@ -90,3 +90,19 @@ fn every_function_s_error_has_its_part_of_what_is_kept_and_its_end_is_what_stays
         assert!(error.ends_with("the last line"), "{error}");
     }
 }
+
+#[test]
+fn what_could_not_be_begun_here_is_no_attempt_unless_something_else_failed() {
+    let message = message(Content::Json, b"1");
+    let lacking = || FunctionOutcome::NotStarted("Too many open files".to_owned());
+    assert_eq!(
+        concluded(&message, &[("a", lacking()), ("b", lacking())]),
+        Conclusion::NotStarted { progress: None, error: "a: Too many open files; b: Too many open files".to_owned() }
+    );
+    let Conclusion::NotStarted { progress, .. } = concluded(&message, &[("a", answered(200)), ("b", lacking())]) else {
+        panic!()
+    };
+    assert_eq!(progress.as_deref(), Some("a"), "who is done is not called again");
+    let failed = concluded(&message, &[("a", answered(500)), ("b", lacking())]);
+    assert!(matches!(failed, Conclusion::Again { .. }), "who was called failed: that is an attempt");
+}

@@ -19,6 +19,14 @@ pub fn read(request: &Request, key: &LeaseKey) -> Result<Call, Refusal> {
     Call::read(request, key)
 }
 
+/// Lets a request in whose token is one, before its body is read. What the token is for is seen when it is carried out.
+///
+/// # Errors
+/// What it is answered.
+pub async fn admit(broker: &Broker, rules: &Arc<Rules>, request: &Request) -> Result<(), Refusal> {
+    broker.admit(rules, request.authorization.clone()).await?
+}
+
 /// Carries a request out, and answers it.
 pub async fn answer(broker: &Broker, rules: &Arc<Rules>, call: Call) -> Response {
     match carry_out(broker, rules, Arc::new(call)).await {

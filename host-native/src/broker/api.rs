@@ -39,6 +39,19 @@ impl Broker {
         Ok(done)
     }
 
+    /// Lets in who has a token.
+    ///
+    /// # Errors
+    /// [`BrokerError`] if the store failed or has too much to do; within that, why the token is none.
+    pub async fn admit(
+        &self,
+        rules: &Arc<Rules>,
+        authorization: Option<String>,
+    ) -> Result<Result<(), Refusal>, BrokerError> {
+        let rules = rules.clone();
+        self.store.broker(move |broker, _, moment| Ok(rules.admit(authorization.as_deref(), broker, moment))).await
+    }
+
     /// The account, and the token for development.
     ///
     /// # Errors

@@ -68,7 +68,15 @@ impl Broker {
         let mut wait = LOOK_EVERY;
         for task in self.redrives().await? {
             let next = match task.next_in_ms {
-                Some(0) => self.redrive_step(task.id, SLICE).await.map(|task| ended(&task))?,
+                Some(0) => match self.redrive_step(task.id, SLICE).await {
+                    Ok(task) => ended(&task),
+                    // It stands for itself, and keeps no other from going on.
+                    Err(error) => {
+                        let fields = vec![("redrive", task.id.into()), ("error", error.to_string().into())];
+                        report::write(Level::Warn, "redrives.not_done", fields);
+                        None
+                    }
+                },
                 next => next,
             };
             wait = next.map_or(wait, |ms| wait.min(Duration::from_millis(ms)));

@@ -47,6 +47,12 @@ impl Broker {
         Ok(Self { store, lease_key, producers: Producers::default() })
     }
 
+    /// The same queues for the server's own work: see [`Store::for_own_work`].
+    #[must_use]
+    pub fn for_own_work(&self) -> Self {
+        Self { store: self.store.for_own_work(), ..self.clone() }
+    }
+
     /// What turns leases into ids that can leave the process, and back.
     #[must_use]
     pub fn lease_key(&self) -> &LeaseKey {

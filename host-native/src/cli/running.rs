@@ -16,11 +16,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::output::{self, Exit};
 use crate::api::PREFIX;
 use crate::broker::Broker;
-use crate::functions::{Functions, Linked};
+use crate::functions::{self, Functions, Linked};
 use crate::host::{NativeHost, now_ms};
 use crate::http::Client;
 use crate::log;
-use crate::server::{Access, Ended, Options, Report, Server, declare, let_pull, report};
+use crate::server::{Access, Ended, Options, Report, Server, declare, let_pull, report, secrets};
 use crate::store::{Durability, OpenError, OpenStore, StoreLock};
 
 /// What keeps a server from starting: what happened, what to do, and the exit code.
@@ -142,7 +142,7 @@ async fn serve(
     }
     let told = report(&program, &triggers, &broker, linked, |name| host.env(name)).await.map_err(unusable)?;
     announce(&host, &told, at);
-    let functions = Functions::new(Client::new(), linked.clone(), folder, broker.clone());
+    let functions = Functions::new(Client::new(), linked.clone(), folder, broker.clone(), secrets(&program));
     let options = options(at);
     let mode = match options.access {
         Access::Machine { .. } => Mode::Dev,
@@ -232,6 +232,8 @@ impl Signals {
                 _ = self.interrupt.recv() => {}
                 _ = self.terminate.recv() => {}
             }
+            // They have groups of their own, which no signal of a terminal reaches.
+            functions::kill_all();
             std::process::exit(Exit::Failed as i32);
         });
         name

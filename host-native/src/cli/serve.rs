@@ -68,9 +68,9 @@ pub(crate) fn run(args: &Args, linked: &Linked) -> Exit {
 fn start(args: &Args, file: &Path, program: Program, linked: &Linked) -> Result<(), Stop> {
     let deployable = choose(&program, args.deployable.as_deref())?;
     let has = |trigger| deployable.triggers.contains(&trigger);
-    let enqueue = enqueue_token()?;
+    let enqueue = token(ENQUEUE_TOKEN)?;
     let enqueue_is_off = enqueue.is_none() && has(Trigger::Http);
-    let admin = variable(ADMIN_TOKEN).filter(|token| token.len() >= TOKEN_BYTES_MIN);
+    let admin = token(ADMIN_TOKEN)?;
     let options = |_| Options {
         access: Access::Token { enqueue, admin },
         pace: (has(Trigger::Tick) || has(Trigger::Subscribers)).then_some(Pace::AsItArrives),
@@ -108,10 +108,11 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-fn enqueue_token() -> Result<Option<String>, Stop> {
-    match variable(ENQUEUE_TOKEN) {
+/// A token of the environment. One that is too short is a mistake that is told at once, and not by doors that stay shut.
+fn token(name: &str) -> Result<Option<String>, Stop> {
+    match variable(name) {
         Some(token) if token.len() < TOKEN_BYTES_MIN => {
-            let what = format!("{ENQUEUE_TOKEN} has {} bytes, and a token has at least {TOKEN_BYTES_MIN}", token.len());
+            let what = format!("{name} has {} bytes, and a token has at least {TOKEN_BYTES_MIN}", token.len());
             Err(Stop::wrong(what, Some("make one with `openssl rand -hex 32`".to_owned())))
         }
         token => Ok(token),

@@ -1,8 +1,10 @@
 //! Programs: the body on standard input, the rest in the environment, and the exit code says how it went.
 
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jadpo_core::bindings;
@@ -12,21 +14,33 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, ChildStdin, Command};
 
+use crate::http::lacks;
+
 /// Bytes that are kept of the end of standard error.
 const STDERR_KEPT: usize = 2_000;
 /// How long standard error is read after the program ended. Something that it left running may hold it open.
 const STDERR_AFTER_END: Duration = Duration::from_millis(200);
 
-/// Runs a program in a folder, `limit` at most; then it is killed with all that it started.
-pub(super) async fn run(words: &[String], folder: &Path, call: &FunctionCall, limit: Duration) -> FunctionOutcome {
-    let mut child = match spawn(words, folder, call) {
+/// The groups of the programs that run.
+static RUNNING: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+
+/// Runs a program in a folder, `limit` at most; then it is killed with all that it started. It gets the environment
+/// without what is `secret`.
+pub(super) async fn run(
+    words: &[String],
+    folder: &Path,
+    secret: &BTreeSet<String>,
+    call: &FunctionCall,
+    limit: Duration,
+) -> FunctionOutcome {
+    let mut child = match spawn(words, folder, secret, call) {
         Ok(child) => child,
-        Err(why) => return FunctionOutcome::Unanswered(why),
+        Err(outcome) => return outcome,
     };
-    let mut group = Group(child.id());
+    let group = Group::of(child.id());
     match tokio::time::timeout(limit, talk(&mut child, &call.body)).await {
         Ok((ended, stderr)) => {
-            group.0 = None; // it has ended by itself, and its number may be another's soon
+            group.has_ended();
             match ended {
                 Ok(status) => FunctionOutcome::Exited { code: status.code(), stderr },
                 Err(error) => FunctionOutcome::Unanswered(format!("nobody knows how it ended: {error}")),
@@ -39,26 +53,40 @@ pub(super) async fn run(words: &[String], folder: &Path, call: &FunctionCall, li
     }
 }
 
-fn spawn(words: &[String], folder: &Path, call: &FunctionCall) -> Result<Child, String> {
+/// Kills every program that runs, with all that they started: this process ends at once, and waits for none of them.
+pub(super) fn kill_all() {
+    let all = std::mem::take(&mut *running());
+    all.into_iter().for_each(kill);
+}
+
+fn spawn(
+    words: &[String],
+    folder: &Path,
+    secret: &BTreeSet<String>,
+    call: &FunctionCall,
+) -> Result<Child, FunctionOutcome> {
     let Some((program, arguments)) = words.split_first() else {
-        return Err("it names no program".to_owned());
+        return Err(FunctionOutcome::Unanswered("it names no program".to_owned()));
     };
     // A name without a slash is looked for where programs are; any other is a place in the app's folder.
     let place = if program.contains('/') { folder.join(program) } else { program.into() };
     let mut command = Command::new(&place);
     command.args(arguments).current_dir(folder).process_group(0).kill_on_drop(true);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-    for token in [bindings::ADMIN_TOKEN, bindings::ENQUEUE_TOKEN] {
+    for token in [bindings::ADMIN_TOKEN, bindings::ENQUEUE_TOKEN].into_iter().chain(secret.iter().map(String::as_str)) {
         command.env_remove(token);
     }
     command.envs(environment(call));
     command.spawn().map_err(|error| {
         let program = place.display();
-        match error.kind() {
+        if lacks::is_of_this_machine(&error) {
+            return FunctionOutcome::NotStarted(format!("{program} could not be started: {error}"));
+        }
+        FunctionOutcome::Unanswered(match error.kind() {
             ErrorKind::NotFound => format!("there is no program {program}, or what its first line names is not there"),
             ErrorKind::PermissionDenied => format!("{program} may not be run: {error}; make it executable"),
             _ => format!("{program} cannot be run: {error}"),
-        }
+        })
     })
 }
 
@@ -113,14 +141,37 @@ async fn listen(stderr: Option<ChildStderr>, tail: &mut Vec<u8>) {
     }
 }
 
-/// A process group that is killed whole unless it was let go.
+/// A process group that is killed whole unless it has ended.
 struct Group(Option<u32>);
+
+impl Group {
+    fn of(id: Option<u32>) -> Self {
+        running().extend(id);
+        Self(id)
+    }
+
+    /// It has ended by itself, and its number may be another's soon.
+    fn has_ended(mut self) {
+        if let Some(id) = self.0.take() {
+            running().remove(&id);
+        }
+    }
+}
 
 impl Drop for Group {
     fn drop(&mut self) {
-        let pid = self.0.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        if let Some(pid) = pid {
-            let _ = kill_process_group(pid, Signal::KILL);
+        if let Some(id) = self.0.filter(|id| running().remove(id)) {
+            kill(id);
         }
+    }
+}
+
+fn running() -> MutexGuard<'static, BTreeSet<u32>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn kill(group: u32) {
+    if let Some(pid) = i32::try_from(group).ok().and_then(Pid::from_raw) {
+        let _ = kill_process_group(pid, Signal::KILL);
     }
 }

@@ -4,6 +4,7 @@
 mod exec;
 mod linked;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use jadpo_core::program::Target;
 use jadpo_core::trigger::{FunctionCall, FunctionOutcome};
 
 use crate::broker::Broker;
-use crate::http::Client;
+use crate::http::{Client, Unposted};
 use linked::Failure;
 pub use linked::{Linked, LinkedCall};
 
@@ -27,15 +28,21 @@ struct Parts {
     linked: Linked,
     folder: PathBuf,
     broker: Broker,
+    secret: BTreeSet<String>,
+}
+
+/// Kills every program that runs as a function, with all that they started, for a process that ends at once.
+pub fn kill_all() {
+    exec::kill_all();
 }
 
 impl Functions {
-    /// `folder` is where programs are run: the app file's.
+    /// `folder` is where programs are run: the app file's. Variables that are `secret` are not in their environment.
     #[must_use]
-    pub fn new(client: Client, linked: Linked, folder: PathBuf, broker: Broker) -> Self {
+    pub fn new(client: Client, linked: Linked, folder: PathBuf, broker: Broker, secret: BTreeSet<String>) -> Self {
         // A program's own relative path must not depend on where this server was started.
         let folder = std::path::absolute(&folder).unwrap_or(folder);
-        Self(Arc::new(Parts { client, linked, folder, broker }))
+        Self(Arc::new(Parts { client, linked, folder, broker, secret }))
     }
 
     /// Calls a function and waits for its end, as long as the call allows. Dropping this ends what was begun.
@@ -44,9 +51,10 @@ impl Functions {
         match &call.target {
             Target::Call(address) => match self.0.client.post_as(address, &call.headers, call.body, limit).await {
                 Ok(status) => FunctionOutcome::Answered { status },
-                Err(why) => FunctionOutcome::Unanswered(why),
+                Err(Unposted::NoRoom(why)) => FunctionOutcome::NotStarted(why),
+                Err(Unposted::Failed(why)) => FunctionOutcome::Unanswered(why),
             },
-            Target::Exec(words) => exec::run(words, &self.0.folder, &call, limit).await,
+            Target::Exec(words) => exec::run(words, &self.0.folder, &self.0.secret, &call, limit).await,
             Target::Run(name) => {
                 let linked = LinkedCall { headers: call.headers, query: call.query, body: call.body };
                 match self.0.linked.call(name, linked, limit).await {

@@ -26,7 +26,7 @@ pub(super) async fn keep(shared: Shared, mut stopped: watch::Receiver<bool>) {
             _ = stopped.changed() => break,
         }
         // A store that does not answer is told of by everything else.
-        for name in shared.broker.strayed(&triggers).await.unwrap_or_default() {
+        for name in shared.own.strayed(&triggers).await.unwrap_or_default() {
             if let Err(error) = declare_again(&shared, &name).await {
                 let fields = vec![("queue", name.into()), ("error", error.to_string().into())];
                 shared.log(Level::Error, "queue.not_declared_again", fields);

@@ -1,7 +1,7 @@
 //! The Cloudflare Queues REST API over HTTP.
 
 use hyper::StatusCode;
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::header::{self, HeaderValue};
 use hyper::http::request::Parts;
 use jadpo_core::admin::{Request, Response};
@@ -11,6 +11,8 @@ use super::reply::{self, Problem, Reply};
 use super::{Shared, body, queues};
 use crate::api;
 
+/// Bytes that are read of whoever asks.
+const STRANGERS_BYTES_MAX: u64 = 16 * 1024;
 /// Seconds after which who was refused for lack of room may come again.
 const COME_AGAIN: HeaderValue = HeaderValue::from_static("1");
 
@@ -32,7 +34,12 @@ async fn carry_out(shared: &Shared, head: &Parts, body: Incoming) -> Result<Resp
         authorization: authorization.map(str::to_owned),
         body: Vec::new(),
     };
-    let read = body::read(&head.headers, body, api::BODY_BYTES_MAX).await;
+    // Much is read only of who has a token. To look for it costs a turn of the store's, which a small request, that
+    // finds out anyway, is spared.
+    if body.size_hint().upper().is_none_or(|bytes| bytes > STRANGERS_BYTES_MAX) {
+        api::admit(&shared.broker, &shared.api, &request).await?;
+    }
+    let read = body::read(shared, head, body, api::BODY_BYTES_MAX).await;
     request.body = read.map_err(|Problem { status, detail, .. }| {
         Refusal::of_body(status.as_u16(), detail.message, detail.limit, detail.actual)
     })?;

@@ -1,13 +1,20 @@
 //! A request's body, read once, whole, within its limits.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
-use hyper::{HeaderMap, StatusCode, header};
+use hyper::http::request::Parts;
+use hyper::{StatusCode, header};
 use tokio::time::{Instant, timeout_at};
 
+use super::Shared;
+use super::connections::Connection;
 use super::reply::Problem;
+
+/// Bytes of bodies that are held at a time, of all requests together.
+pub(super) const HELD_BYTES_MAX: usize = 64 << 20;
 
 /// How long a request's body may take.
 const TIME_MAX: Duration = Duration::from_secs(15);
@@ -20,12 +27,14 @@ const DROP_TIME_MAX: Duration = Duration::from_secs(2);
 /// Reads a body of `max` bytes at most.
 ///
 /// # Errors
-/// 413 with the limit and as much as is known of the size; 408 if it is slow; 400 if the client broke off, who will
-/// not read it.
-pub(super) async fn read(headers: &HeaderMap, mut body: Incoming, max: usize) -> Result<Vec<u8>, Problem> {
+/// 413 with the limit and as much as is known of the size; 408 if it is slow; 503 if there is no room for it; 400 if the
+/// client broke off, who will not read it.
+pub(super) async fn read(shared: &Shared, head: &Parts, mut body: Incoming, max: usize) -> Result<Vec<u8>, Problem> {
     let announced = body.size_hint().exact();
+    let connection = head.extensions.get::<Arc<Connection>>();
+    let _waits = connection.map(|connection| connection.waits());
     let too_large = announced.is_some_and(|bytes| bytes > max as u64);
-    if too_large && headers.contains_key(header::EXPECT) {
+    if too_large && head.headers.contains_key(header::EXPECT) {
         // It waits for a word before it sends; this is the word.
         return Err(refused(max, announced, 0));
     }
@@ -34,8 +43,7 @@ pub(super) async fn read(headers: &HeaderMap, mut body: Incoming, max: usize) ->
         return Err(refused(max, announced, 0));
     }
     let ends = Instant::now() + TIME_MAX;
-    let capacity = announced.map_or(0, |bytes| usize::try_from(bytes).unwrap_or(max).min(max));
-    let mut bytes = Vec::with_capacity(capacity);
+    let mut bytes = Vec::new();
     loop {
         let frame = timeout_at(ends, body.frame()).await.map_err(|_| slow())?;
         let Some(frame) = frame else { return Ok(bytes) };
@@ -44,6 +52,18 @@ pub(super) async fn read(headers: &HeaderMap, mut body: Incoming, max: usize) ->
             let (seen, ended) = drop_rest(&mut body, bytes.len() + data.len(), max).await;
             return Err(refused(max, ended.then_some(seen as u64), seen));
         }
+        let room = shared.bodies.clone().try_acquire_many_owned(u32::try_from(data.len()).unwrap_or(u32::MAX));
+        match (room, connection) {
+            (Ok(room), Some(connection)) => connection.hold(room),
+            (Ok(_), None) => {}
+            (Err(_), _) => {
+                let seen = bytes.len() + data.len();
+                drop(bytes);
+                drop_rest(&mut body, seen, max).await;
+                return Err(no_room());
+            }
+        }
+        // It grows as it comes: what is announced is not yet sent.
         bytes.extend_from_slice(&data);
     }
 }
@@ -68,6 +88,14 @@ fn refused(limit: usize, actual: Option<u64>, seen: usize) -> Problem {
     problem.detail.limit = Some(limit as u64);
     problem.detail.actual = actual;
     problem
+}
+
+fn no_room() -> Problem {
+    let message = format!(
+        "the bodies of the requests that are under way have {HELD_BYTES_MAX} bytes already; nothing is kept of this \
+         one, so send it again a little later"
+    );
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "overloaded", message)
 }
 
 fn slow() -> Problem {

@@ -50,6 +50,21 @@ impl Access {
         }
     }
 
+    /// In development, refuses a page in a browser at an address that others may know: a tunnel leads there, and whose
+    /// name `Host` has does not matter.
+    ///
+    /// # Errors
+    /// 403.
+    pub(super) fn is_no_page(&self, head: &Parts) -> Result<(), Problem> {
+        match self {
+            Self::Machine { listen, hosts } => {
+                let host = head.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+                no_page(head, host.filter(|host| is_here(host, *listen, hosts)))
+            }
+            Self::Token { .. } => Ok(()),
+        }
+    }
+
     /// Lets a request in, or says why not.
     ///
     /// # Errors
@@ -112,26 +127,50 @@ fn machine(head: &Parts, listen: SocketAddr, hosts: &[String]) -> Result<(), Pro
         problem.detail.help = Some(format!("if {name} is this machine, start with `jadpo dev --allow-host {name}`"));
         return Err(problem);
     };
-    let Some(origin) = head.headers.get(header::ORIGIN) else { return Ok(()) };
-    let own = origin.to_str().ok().and_then(|origin| origin.strip_prefix("http://"));
-    if own.is_some_and(|own| own.eq_ignore_ascii_case(host)) {
+    no_page(head, Some(host))
+}
+
+/// A page in a browser says where it is from, when it posts; this server's own, from `host`, may.
+fn no_page(head: &Parts, host: Option<&str>) -> Result<(), Problem> {
+    let text = |value: &hyper::header::HeaderValue| value.to_str().unwrap_or_default().to_owned();
+    let from = head.headers.get("sec-fetch-site").map(text);
+    let is_strange = matches!(from.as_deref(), Some("cross-site" | "same-site"));
+    let is_refused = match head.headers.get(header::ORIGIN).map(text) {
+        Some(origin) => {
+            let own = origin.strip_prefix("http://");
+            is_strange || !own.zip(host).is_some_and(|(own, host)| own.eq_ignore_ascii_case(host))
+        }
+        // To follow a link from elsewhere is no harm: the page that has it does not get to see the answer.
+        None => is_strange && !head.method.is_safe(),
+    };
+    if !is_refused {
         return Ok(());
     }
     let message = "a page in a browser may not reach the queues; send from a server, or from the command line";
     Err(Problem::new(StatusCode::FORBIDDEN, "origin_refused", message))
 }
 
+/// What stands before a host's port, and the port with its colon.
+fn parts_of(host: &str) -> (&str, &str) {
+    match host.strip_prefix('[') {
+        Some(rest) => rest.split_once(']').unwrap_or_default(),
+        None => host.find(':').and_then(|at| host.split_at_checked(at)).unwrap_or((host, "")),
+    }
+}
+
 /// A host without its port.
 fn name_of(host: &str) -> String {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
-    };
-    name.to_ascii_lowercase()
+    parts_of(host).0.to_ascii_lowercase()
 }
 
 fn is_here(host: &str, listen: SocketAddr, hosts: &[String]) -> bool {
-    let name = name_of(host);
+    let (name, port) = parts_of(host);
+    // Whatever stands behind the name is a port, or the name is another.
+    let is_port = |port: &str| port.len() <= 5 && port.bytes().all(|byte| byte.is_ascii_digit());
+    if !port.is_empty() && !port.strip_prefix(':').is_some_and(is_port) {
+        return false;
+    }
+    let name = name.to_ascii_lowercase();
     if hosts.contains(&name) {
         return true;
     }
@@ -171,7 +210,22 @@ mod tests {
             assert_eq!(code(&[("host", host)]), None, "{host}");
         }
         assert_eq!(code(&[]), None, "HTTP/1.0 names no host");
-        for host in ["evil.example", "localhost.evil.example", "10.0.0.1", "", "localhostx", "[::2]", "box.lan.evil"] {
+        for host in [
+            "evil.example",
+            "box.lan.evil",
+            "localhost.evil.example",
+            "10.0.0.1",
+            "",
+            "localhostx",
+            "[::2]",
+            "[::1]evil.example",
+            "[::1]:80@evil.example",
+            "localhost:80@evil.example",
+            "localhost:evil",
+            "127.0.0.1:80:80",
+            "[::1",
+            "[]",
+        ] {
             assert_eq!(code(&[("host", host)]).as_deref(), Some("host_refused"), "{host}");
         }
         let host = ("host", "127.0.0.1:7878");
@@ -179,6 +233,29 @@ mod tests {
         for origin in ["http://evil.example", "null", "https://127.0.0.1:7878", "http://127.0.0.1:3000", ""] {
             assert_eq!(code(&[host, ("origin", origin)]).as_deref(), Some("origin_refused"), "{origin}");
         }
+        assert_eq!(code(&[host, ("sec-fetch-site", "cross-site")]).as_deref(), Some("origin_refused"));
+        assert_eq!(code(&[host, ("sec-fetch-site", "same-origin")]), None);
+    }
+
+    #[test]
+    fn a_webhook_in_development_is_for_tunnels_and_no_page_of_a_browser() {
+        let access = Access::Machine { listen: "127.0.0.1:7878".parse().unwrap(), hosts: Vec::new() };
+        let code = |headers: &[(&str, &str)]| access.is_no_page(&head(headers)).err().map(|error| error.detail.code);
+        let (own, tunnel) = (("host", "127.0.0.1:7878"), ("host", "abc.tunnel.example"));
+        assert_eq!((code(&[own]), code(&[tunnel]), code(&[])), (None, None, None));
+        assert_eq!(code(&[own, ("origin", "http://127.0.0.1:7878")]), None);
+        for host in [own, tunnel, ("host", "evil.example")] {
+            for (name, value) in [
+                ("origin", "http://evil.example"),
+                ("origin", "null"),
+                ("sec-fetch-site", "cross-site"),
+                ("sec-fetch-site", "same-site"),
+            ] {
+                assert_eq!(code(&[host, (name, value)]).as_deref(), Some("origin_refused"), "{host:?} {name} {value}");
+            }
+        }
+        let served = Access::Token { enqueue: None, admin: None };
+        assert!(served.is_no_page(&head(&[("origin", "http://evil.example")])).is_ok(), "there the token decides");
     }
 
     #[test]

@@ -21,6 +21,9 @@ use crate::host::now_ms;
 /// Runs of one queue at a time: a function that posts to its own queue comes back here, and must come to an end.
 pub(super) const RUNS_MAX: usize = 32;
 
+/// What becomes of a message whose functions could not be begun: it waits for the drain.
+pub(super) const WAITS: &str = "waits";
+
 /// Whether what is sent to a queue is handled before the sender is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Inline {
@@ -178,21 +181,27 @@ pub(super) async fn to_the_end(shared: &Shared, queue: &str, mut taken: Taken) -
         let next = match attempted.conclusion {
             Conclusion::Done => {
                 let settle = Settle { acks: vec![lease], ..Settle::default() };
-                shared.broker.settle(queue, settle).await?;
+                shared.own.settle(queue, settle).await?;
                 Err("done")
             }
             Conclusion::Again { progress, error } => {
                 (run.outcome, run.error) = (RunOutcome::Failed, Some(error.clone()));
                 let retry = Retry { lease, delay_ms: None, reason: Reason::Failed, error: Some(error), progress };
-                match shared.broker.retry_taken(queue, retry, lease_ms).await? {
+                match shared.own.retry_taken(queue, retry, lease_ms).await? {
                     Retaken::Taken(again) => Ok(again),
                     Retaken::Gone(gone) if matches!(gone.how, How::DeadLettered(_)) => Err("dead_lettered"),
                     Retaken::Gone(_) => Err("dropped"),
                     Retaken::Lost(_) => Err("lost"),
                 }
             }
+            Conclusion::NotStarted { progress, .. } => {
+                let progress = progress.map(|progress| (lease, progress)).into_iter().collect();
+                let settle = Settle { releases: vec![lease], progress, ..Settle::default() };
+                shared.own.settle(queue, settle).await?;
+                break WAITS;
+            }
         };
-        shared.broker.record_runs(vec![(queue_trigger(queue), run)]).await?;
+        shared.own.record_runs(vec![(queue_trigger(queue), run)]).await?;
         match next {
             Ok(again) => taken = again,
             Err(outcome) => break outcome,

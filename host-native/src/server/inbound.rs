@@ -6,8 +6,8 @@ use hyper::header::{self, HeaderValue};
 use hyper::http::request::Parts;
 use jadpo_core::inbound::{Handshake, Inbound, MethodAnswer, Refusal, Surface, answer_to, handshake};
 
-use super::body;
 use super::reply::{self, Problem, Reply};
+use super::{Shared, body};
 use crate::host::now_ms;
 
 /// The answer to a method that stores nothing; `None` if the request is to be handled.
@@ -37,9 +37,9 @@ pub(super) fn of_handshake(head: &Parts) -> Option<Reply> {
 ///
 /// # Errors
 /// As [`body::read`].
-pub(super) async fn read(head: &Parts, body: Incoming, body_max: usize) -> Result<Inbound, Problem> {
+pub(super) async fn read(shared: &Shared, head: &Parts, body: Incoming, body_max: usize) -> Result<Inbound, Problem> {
     let received_at_ms = now_ms();
-    let body = body::read(&head.headers, body, body_max).await?;
+    let body = body::read(shared, head, body, body_max).await?;
     let headers = head.headers.iter().map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec()));
     Ok(Inbound {
         method: head.method.as_str().to_owned(),

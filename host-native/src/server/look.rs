@@ -1,12 +1,15 @@
 //! Looking at queues over HTTP: how much they hold, what was delivered last, and what died. Programs get JSON, browsers
 //! a page of it.
 
-use futures_util::future::join_all;
+use std::time::Duration;
+
 use hyper::StatusCode;
 use hyper::http::request::Parts;
 use jadpo_core::broker::{BrokerError, Message, Metrics, Peek, QueueInfo, RunOutcome, TriggerState, queue_trigger};
 use jadpo_core::trigger::Consumer;
 use serde_json::{Map, Value, json};
+use tokio::sync::SemaphorePermit;
+use tokio::time::timeout;
 
 use super::reply::{self, Problem, Reply};
 use super::{Shared, page};
@@ -18,8 +21,10 @@ const DEAD_SHOWN: usize = 20;
 const PREVIEW_CHARS: usize = 200;
 /// Queues that are listed.
 const QUEUES_SHOWN: usize = 1_000;
-/// Queues whose figures are asked for at once.
-const ASKED_AT_ONCE: usize = 100;
+/// Those who look at a time. Looking takes turns of the one that also writes.
+pub(super) const LOOKING_MAX: usize = 2;
+/// How long somebody waits for a place among them. Who looks is a person, or a program that asks again.
+const LOOK_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Every queue with its depth, as who asks can read it.
 pub(super) async fn queues(shared: &Shared, head: &Parts) -> Result<Reply, Problem> {
@@ -40,26 +45,28 @@ fn shown(head: &Parts, template: &str, looked: &Value) -> Result<Reply, Problem>
     })
 }
 
+/// A place among those who look.
+async fn looking(shared: &Shared) -> Result<SemaphorePermit<'_>, BrokerError> {
+    match timeout(LOOK_WAIT_MAX, shared.looking.acquire()).await {
+        Ok(Ok(place)) => Ok(place),
+        _ => Err(BrokerError::Overloaded(format!("{LOOKING_MAX} others look at queues already"))),
+    }
+}
+
 async fn all(shared: &Shared) -> Result<Value, Problem> {
+    let _place = looking(shared).await?;
     let infos = shared.broker.list().await?;
     let more = infos.len() > QUEUES_SHOWN;
-    let mut queues = Vec::new();
-    for chunk in infos.get(..QUEUES_SHOWN.min(infos.len())).unwrap_or_default().chunks(ASKED_AT_ONCE) {
-        for (info, metrics) in
-            chunk.iter().zip(join_all(chunk.iter().map(|info| shared.broker.metrics(&info.name))).await)
-        {
-            match metrics {
-                Ok(metrics) => queues.push(Value::Object(depth(shared, info, &metrics))),
-                // It was deleted meanwhile.
-                Err(BrokerError::QueueNotFound(_)) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
+    let names: Vec<String> = infos.iter().take(QUEUES_SHOWN).map(|info| info.name.clone()).collect();
+    let metrics = shared.broker.metrics_of(&names).await?;
+    // Of one that was deleted meanwhile there are no figures.
+    let figures = infos.iter().filter_map(|info| Some((info, metrics.get(&info.name)?)));
+    let queues: Vec<Value> = figures.map(|(info, metrics)| Value::Object(depth(shared, info, metrics))).collect();
     Ok(json!({ "app": shared.app.program.app, "queues": queues, "more": more }))
 }
 
 async fn one(shared: &Shared, name: &str) -> Result<Value, Problem> {
+    let _place = looking(shared).await?;
     let broker = &shared.broker;
     let (info, metrics, triggers) = tokio::try_join!(broker.info(name), broker.metrics(name), broker.triggers())?;
     let mut queue = depth(shared, &info, &metrics);

@@ -7,6 +7,7 @@ mod again;
 mod answer;
 mod api;
 mod body;
+mod connections;
 mod declare;
 mod deliveries;
 mod drain;
@@ -16,6 +17,7 @@ mod immediate;
 mod inbound;
 mod listen;
 mod look;
+mod paced;
 mod page;
 mod places;
 mod pulling;
@@ -53,7 +55,7 @@ pub(crate) use declare::dead_letters;
 pub use declare::{declare, let_pull};
 pub use drain::Pace;
 pub use guard::Access;
-pub use report::{Concern, DeclaredQueue, Handler, Report, report};
+pub use report::{Concern, DeclaredQueue, Handler, Report, report, secrets};
 
 use health::Readiness;
 use places::Places;
@@ -119,7 +121,10 @@ pub struct Options {
 struct State {
     host: NativeHost,
     app: App,
+    /// The queues, for who asks from outside.
     broker: Broker,
+    /// The queues, for what the server does by itself.
+    own: Broker,
     functions: Functions,
     triggers: Triggers,
     /// What the API goes by.
@@ -134,6 +139,10 @@ struct State {
     /// Whose message is handled inline.
     inline: Places,
     delivering: Arc<Semaphore>,
+    /// Room for the bodies of requests, in bytes.
+    bodies: Arc<Semaphore>,
+    /// Who looks at queues.
+    looking: Semaphore,
     stopping: watch::Receiver<bool>,
 }
 
@@ -158,6 +167,7 @@ impl Server {
         };
         let shared = Arc::new(State {
             api: Arc::new(Rules::new(door, &triggers)),
+            own: broker.for_own_work(),
             host,
             app,
             broker,
@@ -170,11 +180,14 @@ impl Server {
             senders: Places::new(PRODUCERS_MAX),
             inline: Places::new(immediate::RUNS_MAX),
             delivering: Arc::new(Semaphore::new(DELIVERING_MAX)),
+            bodies: Arc::new(Semaphore::new(body::HELD_BYTES_MAX)),
+            looking: Semaphore::new(look::LOOKING_MAX),
             stopping: stopping.clone(),
         });
+        let most = connections::most();
         shared.log(Level::Info, "server.started", started(&shared, at));
         let mut work = begin(&shared, &stopping);
-        let http = listener.map(|listener| tokio::spawn(listen::run(listener, shared.clone(), closed)));
+        let http = listener.map(|listener| tokio::spawn(listen::run(listener, shared.clone(), most, closed)));
         let told = tokio::select! {
             why = stop => Some(why),
             _ = work.join_next() => None,
@@ -218,10 +231,11 @@ fn begin(shared: &Shared, stopping: &watch::Receiver<bool>) -> JoinSet<()> {
     let mut work = JoinSet::new();
     work.spawn(until_stopped(shared.clone(), stopping.clone()));
     work.spawn(again::keep(shared.clone(), stopping.clone()));
+    // Whatever a server is for: an operator's command leaves a redrive to whoever has the store.
+    work.spawn(redrives::run(shared.clone(), stopping.clone()));
     if let Some(pace) = shared.options.pace {
         let lanes = drain::lanes(&shared.triggers);
         work.spawn(drain::run(shared.clone(), lanes, pace, stopping.clone()));
-        work.spawn(redrives::run(shared.clone(), stopping.clone()));
         pulling::begin(shared, stopping, &mut work);
         let schedules = Schedules::of(&shared.app.program);
         if schedules.names().next().is_some() {
@@ -237,7 +251,7 @@ fn begin(shared: &Shared, stopping: &watch::Receiver<bool>) -> JoinSet<()> {
 /// Does to the queues what time does to them.
 async fn until_stopped(shared: Shared, mut stopping: watch::Receiver<bool>) {
     tokio::select! {
-        () = shared.broker.keep_swept() => {}
+        () = shared.own.keep_swept() => {}
         _ = stopping.wait_for(|stopping| *stopping) => {}
     }
 }

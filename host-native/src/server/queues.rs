@@ -31,7 +31,7 @@ pub(super) async fn one(shared: &Shared, head: Parts, body: Incoming, name: &str
         return look::queue(shared, &head, name).await;
     }
     shared.options.access.admit(&head, Act::Send)?;
-    let inbound = inbound::read(&head, body, MESSAGE_BYTES_MAX).await?;
+    let inbound = inbound::read(shared, &head, body, MESSAGE_BYTES_MAX).await?;
     let message = rules::enqueue(inbound)?;
     let inline = immediate::takes(shared, name, message.delay_s).await?;
     if inline == Inline::Now {
@@ -48,7 +48,7 @@ pub(super) async fn batch(shared: &Shared, head: Parts, body: Incoming, name: &s
         return Ok(reply);
     }
     shared.options.access.admit(&head, Act::Send)?;
-    let inbound = inbound::read(&head, body, BATCH_REQUEST_BYTES_MAX).await?;
+    let inbound = inbound::read(shared, &head, body, BATCH_REQUEST_BYTES_MAX).await?;
     let batch = rules::batch(&inbound)?;
     let inline = immediate::takes(shared, name, None).await?;
     if inline == Inline::Now {

@@ -31,7 +31,12 @@ pub(super) struct Called {
 impl Called {
     /// How it ended, by fields: `outcome`, and `status` or `exit` and `error` where there is one.
     pub(super) fn fields(&self) -> Vec<(&'static str, Value)> {
-        let mut fields = vec![("outcome", if self.outcome.is_done() { "done" } else { "failed" }.into())];
+        let outcome = match &self.outcome {
+            outcome if outcome.is_done() => "done",
+            FunctionOutcome::NotStarted(_) => "not_started",
+            _ => "failed",
+        };
+        let mut fields = vec![("outcome", outcome.into())];
         match &self.outcome {
             FunctionOutcome::Answered { status } => fields.push(("status", (*status).into())),
             FunctionOutcome::Exited { code: Some(code), .. } => fields.push(("exit", (*code).into())),

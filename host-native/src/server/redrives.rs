@@ -30,12 +30,19 @@ pub(super) async fn run(shared: Shared, mut stopped: watch::Receiver<bool>) {
     }
 }
 
-/// One step of each redrive whose time has come. How long until the next.
+/// One step of each redrive whose time has come, each for itself. How long until the next.
 async fn steps(shared: &Shared) -> Result<Duration, BrokerError> {
     let mut pause = LOOK_EVERY;
-    for mut task in shared.broker.redrives().await? {
+    for mut task in shared.own.redrives().await? {
         if task.next_in_ms == Some(0) {
-            task = shared.broker.redrive_step(task.id, BATCH_COUNT_MAX).await?;
+            match shared.own.redrive_step(task.id, BATCH_COUNT_MAX).await {
+                Ok(stepped) => task = stepped,
+                Err(error) => {
+                    let fields = vec![("redrive", task.id.into()), ("error", error.to_string().into())];
+                    shared.log(Level::Error, "redrive.failed", fields);
+                    continue;
+                }
+            }
             if task.state == RedriveState::Done {
                 tell(shared, &task);
             }

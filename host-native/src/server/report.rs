@@ -227,6 +227,15 @@ fn not_received(name: &str, connection: &Connection) -> Option<Concern> {
 
 /// The environment variables that the program names.
 fn variables(program: &Program) -> BTreeSet<String> {
+    let sources = Source::all(program);
+    let pulled = sources.iter().flat_map(|source| source.variables().map(str::to_owned));
+    secrets(program).into_iter().chain(pulled).collect()
+}
+
+/// The environment variables by which others prove to this server who they are, or it to them: those of webhooks and
+/// of subscribers. Whoever knows one of them can pretend to be its sender.
+#[must_use]
+pub fn secrets(program: &Program) -> BTreeSet<String> {
     let secret = |verify: &Verify| match verify {
         Verify::Stripe(secret) | Verify::Github(secret) | Verify::Shopify(secret) | Verify::Standard(secret) => {
             secret.clone()
@@ -238,9 +247,7 @@ fn variables(program: &Program) -> BTreeSet<String> {
         Setting::Env(name) => Some(name),
         Setting::Text(_) => None,
     };
-    let sources = Source::all(program);
-    let pulled = sources.iter().flat_map(|source| source.variables().map(str::to_owned));
-    webhooks.chain(subscribers).filter_map(name).chain(pulled).collect()
+    webhooks.chain(subscribers).filter_map(name).collect()
 }
 
 /// The linked functions that the program names.

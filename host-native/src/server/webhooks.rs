@@ -32,7 +32,8 @@ pub(super) async fn receive(
     if let Some(reply) = inbound::of_handshake(&head).or_else(|| inbound::of_method(Surface::Webhook, &head)) {
         return Ok(reply);
     }
-    let request = inbound::read(&head, body, MESSAGE_BYTES_MAX).await?;
+    shared.options.access.is_no_page(&head)?;
+    let request = inbound::read(shared, &head, body, MESSAGE_BYTES_MAX).await?;
     let hook = rules::webhook(name, webhook, |variable| shared.host.env(variable), request).inspect_err(|refusal| {
         let fields =
             vec![("webhook", name.into()), ("code", refusal.code.into()), ("why", refusal.message.as_str().into())];

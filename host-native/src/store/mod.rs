@@ -23,12 +23,16 @@ use writer::Standing;
 
 /// Requests that may wait for the writer. What comes on top is told to come back, not made to wait without end.
 const WAITING_MAX: usize = 1024;
+/// More that may wait of the server's own: what was taken must be settled, however many ask.
+const OWN_WAITING_MAX: usize = 512;
 
 /// A handle to the store. Clones share the one writer, which ends when the last of them is gone.
 #[derive(Debug, Clone)]
 pub struct Store {
     jobs: mpsc::Sender<Job>,
     changes: watch::Receiver<u64>,
+    /// Places that are not for this handle.
+    reserved: usize,
 }
 
 /// An open store: the handle, and the writer to wait for at the end.
@@ -69,13 +73,13 @@ impl OpenStore {
 
     fn start(path: &Path, connection: rusqlite::Connection, standing: Standing) -> Result<Self, OpenError> {
         let files = Files::opened(path).map_err(|error| OpenError::io(path, &error))?;
-        let (jobs, waiting) = mpsc::channel(WAITING_MAX);
+        let (jobs, waiting) = mpsc::channel(WAITING_MAX + OWN_WAITING_MAX);
         let (changed, changes) = watch::channel(0);
         let writer = std::thread::Builder::new()
             .name("store".to_owned())
             .spawn(move || writer::run(connection, files, standing, waiting, changed))
             .map_err(|error| OpenError::io(path, &error))?;
-        Ok(Self { store: Store { jobs, changes }, writer, path: path.to_owned() })
+        Ok(Self { store: Store { jobs, changes, reserved: OWN_WAITING_MAX }, writer, path: path.to_owned() })
     }
 
     /// A handle to it.
@@ -99,6 +103,12 @@ impl OpenStore {
 }
 
 impl Store {
+    /// The same store for the server's own work, which has places where whoever asks from outside has none.
+    #[must_use]
+    pub fn for_own_work(&self) -> Self {
+        Self { reserved: 0, ..self.clone() }
+    }
+
     /// Runs the statements as one transaction and answers when it is on disk.
     ///
     /// # Errors
@@ -138,11 +148,14 @@ impl Store {
     }
 
     fn hand_over(&self, job: Job) -> Result<(), StoreError> {
-        self.jobs.try_send(job).map_err(|error| {
-            StoreError::Unavailable(match error {
-                mpsc::error::TrySendError::Full(_) => format!("{WAITING_MAX} requests wait for it already"),
-                mpsc::error::TrySendError::Closed(_) => "it is closed".to_owned(),
-            })
+        let full = || StoreError::Unavailable(format!("{WAITING_MAX} requests wait for it already"));
+        // Some who look at the same moment may take a place too many of those kept; there are hundreds.
+        if self.reserved > 0 && self.jobs.capacity() <= self.reserved {
+            return Err(full());
+        }
+        self.jobs.try_send(job).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => full(),
+            mpsc::error::TrySendError::Closed(_) => StoreError::Unavailable("it is closed".to_owned()),
         })
     }
 }

@@ -305,3 +305,40 @@ async fn a_full_disk_fails_what_does_not_fit_and_loses_nothing_else() {
     let taken = broker.take("jobs", Take { max: 10, visibility_ms: None }).await.unwrap().messages;
     assert_eq!((taken.len(), taken[0].message.body.len()), (1 + kept, 5));
 }
+
+#[tokio::test]
+async fn however_many_ask_the_server_s_own_work_has_places_and_they_are_told_to_come_back() {
+    let (_dir, open) = fresh();
+    let store = open.handle();
+    let (begun, begins) = oneshot::channel();
+    let (go, goes) = std::sync::mpsc::channel::<()>();
+    let mut begun = Some(begun);
+    let held = tokio::spawn({
+        let store = store.clone();
+        async move {
+            store
+                .broker(move |_, _, _| {
+                    if let Some(begun) = begun.take() {
+                        let _ = begun.send(());
+                        let _ = goes.recv();
+                    }
+                    Ok(())
+                })
+                .await
+        }
+    });
+    begins.await.unwrap();
+    let asked = WAITING_MAX + OWN_WAITING_MAX;
+    let asking: Vec<_> = (0..asked).map(|_| store.broker(|_, _, _| Ok(()))).map(Box::pin).collect();
+    let mut asking = futures_util::future::join_all(asking);
+    // Polled once, all of them are handed over, or refused.
+    assert!(futures_util::FutureExt::now_or_never(&mut asking).is_none());
+    let own = store.for_own_work();
+    let working = tokio::spawn(async move { own.broker(|_, _, _| Ok(())).await });
+    tokio::task::yield_now().await;
+    go.send(()).unwrap();
+    assert!(working.await.unwrap().is_ok());
+    held.await.unwrap().unwrap();
+    let refused = asking.await.into_iter().filter(Result::is_err).count();
+    assert!((1..=OWN_WAITING_MAX).contains(&refused), "{refused}");
+}

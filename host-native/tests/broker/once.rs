@@ -226,6 +226,7 @@ fn of_a_lease_that_is_named_for_all_three_the_ack_counts_and_then_the_retry() {
         acks: vec![leases[0]],
         retries: vec![retry(leases[0], None), retry(leases[1], Some(60))],
         releases: leases.clone(),
+        ..Settle::default()
     };
     let settled = queue.settle("jobs", &settle);
     assert_eq!((settled.acked, settled.retried, settled.released), (1, 1, 1));
@@ -296,4 +297,22 @@ fn a_message_that_comes_back_old_is_not_kept_longer_for_it() {
         assert_eq!(queue.sweep_all(), 1);
         assert_eq!(queue.bodies("jobs"), ["new"]);
     }
+}
+
+#[test]
+fn a_release_keeps_what_is_done_and_takes_the_attempt_back() {
+    let mut queue = Fixture::with(settings(|_| {}));
+    queue.send("jobs", "a");
+    for _ in 0..20 {
+        let taken = queue.take("jobs");
+        assert_eq!(taken[0].message.attempts, 1);
+        let progress = [(taken[0].lease, "pay".to_owned())].into();
+        let settle = Settle { releases: vec![taken[0].lease], progress, ..Settle::default() };
+        assert_eq!(queue.settle("jobs", &settle).released, 1);
+    }
+    let taken = queue.take("jobs");
+    assert_eq!((taken[0].message.attempts, taken[0].message.progress.as_deref()), (1, Some("pay")));
+    let settle = Settle { releases: vec![taken[0].lease], ..Settle::default() };
+    assert_eq!(queue.settle("jobs", &settle).released, 1);
+    assert_eq!(queue.take("jobs")[0].message.progress.as_deref(), Some("pay"), "what was said before stands");
 }

@@ -38,10 +38,19 @@ impl Fixture {
     }
 
     pub(crate) async fn with(linked: Linked) -> Self {
+        Self::made(linked, Vec::new()).await
+    }
+
+    pub(crate) async fn with_secrets(secret: Vec<String>) -> Self {
+        Self::made(Linked::new(), secret).await
+    }
+
+    async fn made(linked: Linked, secret: Vec<String>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = OpenStore::create(&folder.path().join("queues.db")).unwrap();
         let broker = Broker::open(store.handle()).await.unwrap();
-        let functions = Functions::new(Client::new(), linked, folder.path().to_owned(), broker.clone());
+        let secret = secret.into_iter().collect();
+        let functions = Functions::new(Client::new(), linked, folder.path().to_owned(), broker.clone(), secret);
         Self { functions, broker, folder, store }
     }
 

@@ -187,3 +187,14 @@ async fn many_programs_run_side_by_side_and_leave_nothing() {
     assert!(outcomes.iter().all(FunctionOutcome::is_done));
     assert!(started.elapsed() < Duration::from_secs(6), "{:?}", started.elapsed());
 }
+
+#[tokio::test]
+async fn the_secrets_of_webhooks_are_in_no_program_s_environment() {
+    // Cargo gives every test this one; here it stands for a secret, and for what is none.
+    let name = "CARGO_PKG_NAME";
+    for (secret, expected) in [(vec![name.to_owned()], ""), (vec![], "jadpo")] {
+        let fixture = Fixture::with_secrets(secret).await;
+        assert!(fixture.call(shell("printf %s \"$CARGO_PKG_NAME\" > got"), b"", LONG).await.is_done());
+        assert_eq!(read(&fixture, "got"), expected);
+    }
+}

@@ -7,6 +7,8 @@ mod declared;
 #[cfg(test)]
 mod delivery;
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod http;
 #[cfg(test)]
 mod immediate;

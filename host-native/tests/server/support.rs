@@ -85,8 +85,20 @@ impl Server {
     }
 
     fn start(dir: &Path, args: &[&str], envs: &[(&str, &str)]) -> Self {
+        Self::start_by(command(dir), dir, args, envs)
+    }
+
+    /// `jadpo dev`, to which the system gives no more than so many file descriptors.
+    pub(crate) fn dev_with_few_descriptors(dir: &Path, most: u32) -> Self {
+        let mut by_shell = Command::new("sh");
+        by_shell.args(["-c", &format!("ulimit -n {most}; exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_jadpo")]);
+        by_shell.current_dir(dir);
+        Self::start_by(by_shell, dir, &["dev", "--json", "--tick-ms", "50"], &[])
+    }
+
+    fn start_by(mut command: Command, dir: &Path, args: &[&str], envs: &[(&str, &str)]) -> Self {
         let listen: &[&str] = if args.contains(&"--listen") { &[] } else { &["--listen", "127.0.0.1:0"] };
-        let mut child = command(dir)
+        let mut child = command
             .args(args)
             .args(listen)
             .envs(envs.iter().copied())

@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 use jadpo_core::broker::Message;
 use jadpo_core::host::Level;
-use jadpo_core::trigger::{Conclusion, conclude};
+use jadpo_core::trigger::{Conclusion, FunctionOutcome, conclude};
 use tokio::time::Instant;
 
 use super::super::Shared;
@@ -52,6 +52,10 @@ fn tell(shared: &Shared, queue: &str, called: &Called) {
     ];
     fields.extend(called.fields().into_iter().filter(|(name, _)| *name != "outcome"));
     fields.push(("ms", called.ms.into()));
-    let (level, event) = if is_done { (Level::Info, "function.done") } else { (Level::Warn, "function.failed") };
+    let (level, event) = match &called.outcome {
+        _ if is_done => (Level::Info, "function.done"),
+        FunctionOutcome::NotStarted(_) => (Level::Error, "function.not_started"),
+        _ => (Level::Warn, "function.failed"),
+    };
     shared.log(level, event, fields);
 }

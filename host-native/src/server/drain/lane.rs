@@ -1,11 +1,13 @@
 //! A queue that somebody here handles: who, and how many side by side.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use jadpo_core::broker::limits::BATCH_COUNT_MAX;
 use jadpo_core::broker::queue_trigger;
-use jadpo_core::trigger::{Consumer, Declared, Triggers};
+use jadpo_core::trigger::{Consumer, Declared, NOT_STARTED_PAUSE_MS, Triggers};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
 /// Who handles a queue's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +26,8 @@ pub(in crate::server) struct Lane {
     pub(super) trigger: String,
     pub(super) work: Work,
     slots: Arc<Semaphore>,
+    /// It is left alone until then: this machine had no room to begin what its messages need.
+    rests_until: Mutex<Option<Instant>>,
 }
 
 /// The queues of a program that functions handle, or that become events.
@@ -36,7 +40,7 @@ pub(in crate::server) fn lanes(triggers: &Triggers) -> Vec<Lane> {
             Consumer::Nobody => return None,
         };
         let (trigger, slots) = (queue_trigger(&declared.queue), Arc::new(Semaphore::new(side_by_side)));
-        Some(Lane { declared: declared.clone(), trigger, work, slots })
+        Some(Lane { declared: declared.clone(), trigger, work, slots, rests_until: Mutex::default() })
     };
     triggers.declared().filter_map(lane).collect()
 }
@@ -54,6 +58,18 @@ impl Lane {
             Work::Events if free > 0 => BATCH_COUNT_MAX,
             Work::Events => 0,
         }
+    }
+
+    /// Leaves the queue alone for a while.
+    pub(super) fn rest(&self) {
+        let until = Instant::now() + Duration::from_millis(NOT_STARTED_PAUSE_MS.into());
+        *self.rests_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
+    }
+
+    /// Until when it is left alone, if it is.
+    pub(super) fn rests_until(&self) -> Option<Instant> {
+        let until = *self.rests_until.lock().unwrap_or_else(PoisonError::into_inner);
+        until.filter(|until| *until > Instant::now())
     }
 
     /// A place for what begins. Only the dispatcher takes places, and no more than there is room for.

@@ -96,12 +96,17 @@ impl Seat {
         let allowed = self.allowance.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
         self.lane.room().min(allowed)
     }
+
+    /// It is not looked at before this.
+    fn not_before(&self) -> Instant {
+        self.lane.rests_until().map_or(self.not_before, |until| until.max(self.not_before))
+    }
 }
 
 impl Drain {
     async fn until_stopped(&mut self, pace: Pace, stopped: &mut watch::Receiver<bool>) {
         let freed = self.freed.clone();
-        let mut changes = self.shared.broker.changes();
+        let mut changes = self.shared.own.changes();
         let mut ticks = match pace {
             Pace::Ticks(every) => Some(clock(every)),
             Pace::AsItArrives => None,
@@ -137,11 +142,11 @@ impl Drain {
     /// do if nothing happens.
     async fn round(&mut self, stopped: &watch::Receiver<bool>) -> Duration {
         let now = Instant::now();
-        let may = |seat: &&Seat| seat.room() > 0 && seat.not_before <= now;
+        let may = |seat: &&Seat| seat.room() > 0 && seat.not_before() <= now;
         let names: Vec<String> = self.seats.iter().filter(may).map(|seat| seat.lane.queue().to_owned()).collect();
         if names.is_empty() {
             return self.seats.iter().fold(LOOK_AGAIN, |pause, seat| {
-                match seat.not_before.checked_duration_since(now) {
+                match seat.not_before().checked_duration_since(now) {
                     Some(until) if !until.is_zero() => pause.min(until),
                     _ => pause,
                 }
@@ -173,7 +178,7 @@ impl Drain {
     /// When there is something to take from each queue; nothing of one whose trigger is disabled. `None` if the store
     /// does not say.
     async fn wakes(&self, names: &[String]) -> Option<BTreeMap<String, Wake>> {
-        match self.shared.broker.wakes(names).await {
+        match self.shared.own.wakes(names).await {
             Ok(wakes) => Some(wakes.into_iter().collect()),
             Err(error) => {
                 self.shared.log(Level::Error, "drain.not_looked", vec![("error", error.to_string().into())]);
@@ -185,7 +190,7 @@ impl Drain {
     /// What was taken, or how long there is nothing to be taken.
     async fn take(&self, index: usize, seat: &Seat) -> (usize, Result<Vec<Taken>, Duration>) {
         let take = Take { max: seat.room(), visibility_ms: Some(seat.lane.declared.lease_ms()) };
-        let taken = match self.shared.broker.take(seat.lane.queue(), take).await {
+        let taken = match self.shared.own.take(seat.lane.queue(), take).await {
             Ok(batch) if batch.messages.is_empty() => Err(PAUSE),
             Ok(batch) => Ok(batch.messages),
             Err(BrokerError::Paused(_)) => Err(PAUSE),
@@ -240,7 +245,7 @@ impl Drain {
         let releases: Vec<_> = taken.iter().map(|taken| taken.lease).collect();
         let settle = Settle { releases, ..Settle::default() };
         let count = taken.len();
-        let released = self.shared.broker.settle(seat.lane.queue(), settle).await;
+        let released = self.shared.own.settle(seat.lane.queue(), settle).await;
         let mut fields = vec![("queue", seat.lane.queue().into()), ("messages", count.into())];
         match released {
             Ok(_) => self.shared.log(Level::Info, "drain.released", fields),

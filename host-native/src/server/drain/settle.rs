@@ -41,6 +41,8 @@ pub(super) enum End {
     Done(Lease),
     /// It comes again, or is given up. How long it stays hidden is known when it is settled.
     Again { retry: Retry, lane: Arc<Lane>, taken_at: Instant },
+    /// It comes again, and this was no attempt.
+    NotStarted { lease: Lease, progress: Option<String> },
     /// As its answers say.
     Settle(Settle),
 }
@@ -56,9 +58,13 @@ pub(super) async fn handle(
 ) -> bool {
     if shared.options.immediate {
         // Whatever brought it here, no window is waited for.
-        if let Err(error) = immediate::to_the_end(shared, lane.queue(), taken).await {
-            let fields = vec![("queue", lane.queue().into()), ("error", error.to_string().into())];
-            shared.log(Level::Error, "drain.not_settled", fields);
+        match immediate::to_the_end(shared, lane.queue(), taken).await {
+            Ok(told) if told.get("outcome").is_some_and(|outcome| *outcome == immediate::WAITS) => lane.rest(),
+            Ok(_) => {}
+            Err(error) => {
+                let fields = vec![("queue", lane.queue().into()), ("error", error.to_string().into())];
+                shared.log(Level::Error, "drain.not_settled", fields);
+            }
         }
         return false;
     }
@@ -84,6 +90,13 @@ pub(super) async fn handle(
             run.error = Some(error.clone());
             let retry = Retry { lease, delay_ms: None, reason: Reason::Failed, error: Some(error), progress };
             End::Again { retry, lane, taken_at }
+        }
+        Conclusion::NotStarted { progress, .. } => {
+            // First, so that the message is not taken again at once.
+            lane.rest();
+            let end = End::NotStarted { lease, progress };
+            let _ = ended.send(Ended { queue, end, run: None }).await;
+            return false;
         }
     };
     // The settler outlives whoever sends to it.
@@ -113,10 +126,15 @@ pub(super) async fn run(shared: Shared, mut endings: mpsc::Receiver<Ended>) {
                     let delay_ms = Some(lane.declared.again_in_ms(taken_ms_ago));
                     settle.retries.push(Retry { delay_ms, ..retry });
                 }
-                End::Settle(Settle { acks, retries, releases }) => {
+                End::NotStarted { lease, progress } => {
+                    settle.releases.push(lease);
+                    settle.progress.extend(progress.map(|progress| (lease, progress)));
+                }
+                End::Settle(Settle { acks, retries, releases, progress }) => {
                     settle.acks.extend(acks);
                     settle.retries.extend(retries);
                     settle.releases.extend(releases);
+                    settle.progress.extend(progress);
                 }
             }
             runs.extend(run);
@@ -130,7 +148,7 @@ async fn record(shared: &Shared, runs: BTreeMap<String, Run>) {
     if runs.is_empty() {
         return;
     }
-    if let Err(error) = shared.broker.record_runs(runs.into_iter().collect()).await {
+    if let Err(error) = shared.own.record_runs(runs.into_iter().collect()).await {
         shared.log(Level::Warn, "trigger.not_recorded", vec![("error", error.to_string().into())]);
     }
 }
@@ -145,7 +163,7 @@ async fn settle_one(shared: &Shared, queue: String, settle: Settle) {
         fields
     };
     loop {
-        match shared.broker.settle(&queue, settle.clone()).await {
+        match shared.own.settle(&queue, settle.clone()).await {
             Ok(settled) => {
                 if !settled.warnings.is_empty() {
                     let late = fields(vec![("too_late", settled.warnings.len().into())]);
