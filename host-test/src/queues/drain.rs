@@ -9,7 +9,9 @@ use jadpo_core::deliver::deliver;
 use jadpo_core::host::{Call, CallOutcome, Host as _, Level, LogEntry};
 use jadpo_core::program::Target;
 use jadpo_core::receive::receive;
-use jadpo_core::trigger::{self, Conclusion, Consumer, Declared, FunctionCall, FunctionOutcome, Triggers, conclude};
+use jadpo_core::trigger::{
+    self, Conclusion, Consumer, Declared, FunctionCall, FunctionOutcome, NOT_STARTED_PAUSE_MS, Triggers, conclude,
+};
 
 use super::store::operate;
 use super::{TestServer, request};
@@ -88,6 +90,12 @@ async fn attempt(server: &TestServer, declared: &Declared, Taken { lease, messag
             let taken_ms_ago = u64::try_from(server.host.time_ms() - taken_at_ms).unwrap_or_default();
             let delay_ms = Some(declared.again_in_ms(taken_ms_ago));
             ended.retries.push(Retry { lease, delay_ms, reason: Reason::Failed, error: Some(error), progress });
+        }
+        Conclusion::NotStarted { progress, .. } => {
+            server.host.sleep_ms(NOT_STARTED_PAUSE_MS.into()).await;
+            ended.progress.extend(progress.map(|progress| (lease, progress)));
+            ended.releases.push(lease);
+            return settle(server, &declared.queue, ended).await;
         }
     }
     settle(server, &declared.queue, ended).await;

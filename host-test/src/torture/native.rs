@@ -278,6 +278,11 @@ impl Server {
                 let (delay_ms, error) = (Some(declared.again_in_ms(ago_ms)), Some(error));
                 settle.retries.push(Retry { lease, delay_ms, reason: Reason::Failed, error, progress });
             }
+            Conclusion::NotStarted { progress, .. } => {
+                settle.progress.extend(progress.map(|progress| (lease, progress)));
+                settle.releases.push(lease);
+                return self.settle(&declared.queue, settle).await;
+            }
         }
         self.settle(&declared.queue, settle).await;
         let runs = [(queue_trigger(&declared.queue), run)];
