@@ -148,6 +148,7 @@ fn refused(answer: &Answer<'_>, now_ms: i64) -> Trouble {
     let asked = answer.retry_after.and_then(|text| retry_after_s(text, now_ms));
     let after_s = asked.and_then(|seconds| u32::try_from(seconds).ok());
     let kind = match answer.status {
+        300..=399 => Kind::Redirected,
         401 | 403 => Kind::Token,
         404 => Kind::NoQueue,
         409 => Kind::Paused,

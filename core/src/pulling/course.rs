@@ -22,9 +22,15 @@ const IN_HAND_MAX: usize = 2 * PULLS_MAX;
 /// How long a batch may take from its pull to the store before no more is pulled beside it, in milliseconds; half a
 /// lease if that is shorter.
 const SLOW_MS: i64 = 1_000;
-/// Leases of one connection that are held and not settled, at most. Past it nothing is pulled: the queue takes no
+/// Leases of one connection that last and are not settled, at most. Past it nothing is pulled: the queue takes no
 /// answers.
 pub const HELD_MAX: usize = 4_000;
+/// The same with those whose leases are over and whose answers are on their way still: they are in memory.
+const UNSETTLED_MAX: usize = 2 * HELD_MAX;
+/// The longest that a server's `Retry-After` is followed, in milliseconds: one that asks for more is asked each hour.
+const AWAY_MAX_MS: i64 = 3_600_000;
+/// How long acknowledgements must wait for the connection not to be ready at once, in milliseconds.
+const HELD_BACK_MS: i64 = 1_000;
 /// The longest wait after a pull that gave nothing, in milliseconds.
 pub const IDLE_MAX_MS: u64 = 5_000;
 /// Waits by what they are for: the first and the longest, in milliseconds. Each is the double of the one before it.
@@ -76,6 +82,8 @@ struct Lasting {
     trouble: Trouble,
     since_ms: i64,
     times: u32,
+    /// The wait that followed the last time.
+    wait_ms: i64,
 }
 
 /// What one connection does.
@@ -166,18 +174,32 @@ impl Course {
         Some(Act::Find { page: self.page })
     }
 
+    /// Nothing is pulled while nothing can be settled: it would come again, and be one delivery nearer to its end.
     fn pull_at_ms(&self) -> i64 {
-        self.idle_until_ms.max(self.not_before_ms)
+        self.idle_until_ms.max(self.not_before_ms).max(self.settles.not_before_ms())
     }
 
     fn has_room(&self, now_ms: i64) -> bool {
-        let in_hand = self.pulling + self.receiving.len();
-        let asked_for = (in_hand + 1) * self.batch_size as usize;
+        self.has_hands(now_ms) && self.may_hold_more(now_ms)
+    }
+
+    fn may_hold_more(&self, now_ms: i64) -> bool {
+        let asked_for = (self.in_hand() + 1) * self.batch_size as usize;
+        self.settles.lasting(now_ms) + asked_for <= HELD_MAX && self.settles.held() + asked_for <= UNSETTLED_MAX
+    }
+
+    fn in_hand(&self) -> usize {
+        self.pulling + self.receiving.len()
+    }
+
+    fn has_hands(&self, now_ms: i64) -> bool {
+        // After a settle that failed, the next one says first whether the queue takes answers again.
+        let is_probing = self.settles.is_under_way() && self.troubles.contains_key(&Part::Settle);
         // A store that hangs says nothing yet, and what is pulled meanwhile would lose a delivery for it.
         let slow_ms = SLOW_MS.min(i64::from(self.source.visibility_ms) / 2);
-        self.pulling < self.side_by_side
-            && in_hand < IN_HAND_MAX
-            && self.settles.held() + asked_for <= HELD_MAX
+        !is_probing
+            && self.pulling < self.side_by_side
+            && self.in_hand() < IN_HAND_MAX
             && self.receiving.iter().all(|asked_at_ms| now_ms.saturating_sub(*asked_at_ms) < slow_ms)
     }
 
@@ -185,8 +207,10 @@ impl Course {
     #[must_use]
     pub fn wakes_at(&self, now_ms: i64) -> Option<i64> {
         let settles = self.settles.wakes_at().filter(|_| self.queue_id.is_some());
-        let may_pull = if self.queue_id.is_some() { self.has_room(now_ms) } else { !self.finding };
-        let pulls = (!self.stopping && may_pull).then(|| self.pull_at_ms());
+        let may_pull = if self.queue_id.is_some() { self.has_hands(now_ms) } else { !self.finding };
+        // Where too much is held, leases that end make room.
+        let room_at_ms = if self.may_hold_more(now_ms) { Some(i64::MIN) } else { self.settles.next_end(now_ms) };
+        let pulls = room_at_ms.filter(|_| !self.stopping && may_pull).map(|at_ms| at_ms.max(self.pull_at_ms()));
         settles.into_iter().chain(pulls).min()
     }
 
@@ -324,7 +348,7 @@ impl Course {
         self.stopping && idle && self.settles.held() == 0
     }
 
-    /// Leases that are held: of messages that are received or settled now.
+    /// Messages whose answers are not settled yet, be their leases over or not.
     #[must_use]
     pub fn held(&self) -> usize {
         self.settles.held()
@@ -333,16 +357,29 @@ impl Course {
     /// Why the connection is not ready, in words; `None` if it is. What passes by itself is given some time to.
     #[must_use]
     pub fn not_ready(&self, now_ms: i64) -> Option<String> {
-        let counts = |lasting: &&Lasting| {
-            lasting.trouble.kind != Kind::Paused
-                && (lasting.trouble.kind.lasts()
-                    || !self.has_answered
-                    || now_ms.saturating_sub(lasting.since_ms) >= FAILS_FOR_MS)
-        };
-        if let Some(lasting) = self.troubles.values().find(counts) {
-            return Some(self.source.in_words(&lasting.trouble));
+        if let Some(words) = self.troubles.iter().find_map(|(part, lasting)| self.complaint(*part, lasting, now_ms)) {
+            return Some(words);
         }
         (!self.has_answered).then(|| format!("{} has not answered yet", self.source.host()))
+    }
+
+    /// What a trouble says against being ready, if it does.
+    fn complaint(&self, part: Part, lasting: &Lasting, now_ms: i64) -> Option<String> {
+        let kind = lasting.trouble.kind;
+        let words = || self.source.in_words(&lasting.trouble);
+        if kind.lasts() {
+            return Some(words());
+        }
+        let fails_for_long = now_ms.saturating_sub(lasting.since_ms) >= FAILS_FOR_MS;
+        if part == Part::Settle {
+            // Once all is given up and the wait is over, it is pulled again, and the next answers show how it stands.
+            let waits = now_ms < self.settles.not_before_ms() || self.settles.held() > 0;
+            let wait_s = lasting.wait_ms.max(0).unsigned_abs().div_ceil(1_000);
+            return (waits && (fails_for_long || lasting.wait_ms >= HELD_BACK_MS)).then(|| {
+                format!("{}; acknowledgements wait for {wait_s} s, and nothing is pulled meanwhile", words())
+            });
+        }
+        (kind != Kind::Paused && (fails_for_long || !self.has_answered)).then(words)
     }
 
     /// What there is to be logged since this was last asked.
@@ -383,7 +420,9 @@ impl Course {
         let since_ms = before.map_or(now_ms, |lasting| lasting.since_ms);
         let is_news = before.is_none_or(|lasting| lasting.trouble.kind != trouble.kind);
         let wait_ms = match (trouble.kind, trouble.after_s) {
-            (Kind::Busy, Some(seconds)) => i64::from(seconds) * 1_000 + i64::try_from(random % 100).unwrap_or(0),
+            (Kind::Busy, Some(seconds)) => {
+                (i64::from(seconds) * 1_000 + i64::try_from(random % 100).unwrap_or(0)).min(AWAY_MAX_MS)
+            }
             (Kind::TooLong, _) if self.batch_size > 1 => 0,
             (kind, _) => wait_ms(waits(kind), times, random),
         };
@@ -396,7 +435,7 @@ impl Course {
             };
             self.say(level, event, vec![("code", trouble.kind.as_str().into()), ("why", words.into())]);
         }
-        self.troubles.insert(part, Lasting { trouble, since_ms, times });
+        self.troubles.insert(part, Lasting { trouble, since_ms, times, wait_ms });
         wait_ms
     }
 
@@ -420,7 +459,7 @@ fn waits(kind: Kind) -> (u64, u64) {
         Kind::Paused => PAUSED_MS,
         Kind::Busy | Kind::Failed | Kind::TooLong => FAILED_MS,
         Kind::NotKept => NOT_KEPT_MS,
-        Kind::Token | Kind::NoQueue | Kind::Refused | Kind::Setting => LASTING_MS,
+        Kind::Token | Kind::NoQueue | Kind::Refused | Kind::Redirected | Kind::Setting => LASTING_MS,
     }
 }
 

@@ -9,9 +9,11 @@
 //! | messages | the next pull at once, and with every full answer one more pull beside it, up to [`PULLS_MAX`] |
 //! | none | a wait that grows to [`IDLE_MAX_MS`], never longer than the host's tick |
 //! | 409 | the queue is paused: a wait, and no complaint |
-//! | 429, or 503 with `Retry-After` | a wait as long as was asked for |
+//! | 429, or 503 with `Retry-After` | a wait as long as was asked for, an hour at most |
 //! | 5xx, half an answer, none | a wait that grows; what was lent meanwhile comes again when its lease ends |
 //! | 401, 403, 404, another 4xx | a person has to do something: not ready, and a long wait |
+//! | a redirect | the same: the token goes to no other address |
+//! | an acknowledgement that must wait | no more is pulled either: what cannot be settled comes again |
 //! | a longer answer than is read | fewer messages are asked for |
 //! | the store takes nothing | no more is pulled until it does: every delivery that comes to nothing is one fewer |
 //!

@@ -1,6 +1,7 @@
 //! Answers that wait to be sent to the queue, in groups.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound::{Excluded, Unbounded};
 
 use super::trouble::{Kind, Trouble};
 use crate::queue::Answer;
@@ -52,17 +53,40 @@ pub(super) struct Settles {
     /// Requests under way, and the messages that they settle.
     requests: usize,
     under_way: usize,
+    /// When leases end of what waits or is under way, and how many end then.
+    ends: BTreeMap<i64, usize>,
     not_before_ms: i64,
 }
 
 impl Settles {
     pub(super) fn push(&mut self, lease_id: String, answer: Answer, ends_ms: i64) {
+        *self.ends.entry(ends_ms).or_default() += 1;
         self.waiting.push_back(Entry { lease_id, answer, ends_ms, alone: false });
     }
 
-    /// Leases that are held and not settled.
+    /// Messages that are not settled, be their leases over or not.
     pub(super) fn held(&self) -> usize {
         self.waiting.len() + self.under_way
+    }
+
+    /// Those of them whose leases last still. A message whose lease is over is the queue's again.
+    pub(super) fn lasting(&self, now_ms: i64) -> usize {
+        self.ends.range((Excluded(now_ms), Unbounded)).map(|(_, count)| count).sum()
+    }
+
+    /// When the next lease ends.
+    pub(super) fn next_end(&self, now_ms: i64) -> Option<i64> {
+        self.ends.range((Excluded(now_ms), Unbounded)).next().map(|(ends_ms, _)| *ends_ms)
+    }
+
+    /// Nothing is settled before this.
+    pub(super) fn not_before_ms(&self) -> i64 {
+        self.not_before_ms
+    }
+
+    /// Whether a request is under way.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.requests > 0
     }
 
     /// The next group, if its time has come.
@@ -98,6 +122,14 @@ impl Settles {
     pub(super) fn done(&mut self, group: &Group) {
         self.requests = self.requests.saturating_sub(1);
         self.under_way = self.under_way.saturating_sub(group.len());
+        for entry in &group.0 {
+            if let Some(count) = self.ends.get_mut(&entry.ends_ms) {
+                *count -= 1;
+                if *count == 0 {
+                    self.ends.remove(&entry.ends_ms);
+                }
+            }
+        }
     }
 
     /// The group's request came to nothing. What can still be settled waits for `until_ms` and is tried again; how
@@ -118,6 +150,7 @@ impl Settles {
                 given_up += 1;
                 continue;
             }
+            *self.ends.entry(entry.ends_ms).or_default() += 1;
             self.waiting.push_front(entry);
         }
         self.not_before_ms = self.not_before_ms.max(until_ms);

@@ -192,6 +192,10 @@ impl Source {
                 "{host} does not let queue `{queue}` be pulled from ({words}); if it has no HTTP pull consumer, add \
                  one with `wrangler queues consumer http add NAME`"
             ),
+            Kind::Redirected => format!(
+                "{host} is not where queue `{queue}` is pulled from ({words}); the connection's `base_url` must be the \
+                 API's own address, with no proxy before it that asks for a login"
+            ),
             Kind::Setting | Kind::NotKept => words.clone(),
             Kind::Paused => format!("queue `{queue}` is paused"),
             Kind::Busy | Kind::Failed | Kind::TooLong => format!("{host}: {words}"),

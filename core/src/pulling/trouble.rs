@@ -30,6 +30,8 @@ pub enum Kind {
     NoQueue,
     /// The request is refused, for another reason.
     Refused,
+    /// The answer sends it elsewhere, where no token goes.
+    Redirected,
     /// What the connection needs is not set here, or wrong.
     Setting,
 }
@@ -38,7 +40,7 @@ impl Kind {
     /// Whether it lasts until a person does something.
     #[must_use]
     pub fn lasts(self) -> bool {
-        matches!(self, Self::Token | Self::NoQueue | Self::Refused | Self::Setting)
+        matches!(self, Self::Token | Self::NoQueue | Self::Refused | Self::Redirected | Self::Setting)
     }
 
     /// The word for it in the log.
@@ -53,6 +55,7 @@ impl Kind {
             Self::Token => "token",
             Self::NoQueue => "no_queue",
             Self::Refused => "refused",
+            Self::Redirected => "redirected",
             Self::Setting => "setting",
         }
     }

@@ -26,7 +26,7 @@ fn a_status_says_what_kind_of_trouble_it_is() {
         (502, Kind::Failed),
         (503, Kind::Failed),
         (524, Kind::Failed),
-        (302, Kind::Refused),
+        (302, Kind::Redirected),
         (199, Kind::Refused),
     ] {
         assert_eq!(trouble(status, None, "").kind, kind, "{status}");

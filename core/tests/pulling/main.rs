@@ -3,6 +3,7 @@
 
 mod answers;
 mod course;
+mod held_back;
 mod messages;
 mod requests;
 mod simulated;
