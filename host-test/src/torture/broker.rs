@@ -35,7 +35,7 @@ impl Opened {
     pub(super) fn load(state: &mut State) -> Result<Self, StoreError> {
         let started_ms = state.scheduler.now_ms;
         let moment = moment(state, started_ms);
-        let database = &state.side(Place::Native).database;
+        let database: &Database = &state.side(Place::Native).database;
         let clocks = database.look(CLOCKS, &[]);
         let stored = |column| clocks.first().and_then(|row| row.integer(column)).unwrap_or_default();
         let (time_ms, age_ms) = (moment.wall_ms.max(stored(0)), stored(1));
@@ -82,7 +82,7 @@ impl State {
         let times = opened.times(self);
         let fails_in = (fault == Some(Fault::Statement)).then(|| self.scheduler.random.u32(..8));
         let Self { scheduler, sides, native, .. } = self;
-        let database = &sides[Place::Native as usize].database;
+        let database: &Database = &sides[Place::Native as usize].database;
         let left_out = native.left_out;
         let mut session = Session { database, fails_in: None, failed: false, left_out };
         if !opened.is_right {

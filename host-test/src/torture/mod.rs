@@ -145,7 +145,6 @@ fn run_seed(seed: u64, left_out: Option<&'static str>) -> Result<Seen, String> {
         let events = side.database.number("SELECT count(*) FROM jadpo_events", &[]).unwrap_or_default();
         seen.events += events.unsigned_abs();
         seen.parked += side.ledger.parked_ever;
-        std::mem::replace(&mut side.database, store::Database::take()).give_back();
     }
     let count = state.native.model.count;
     (seen.sent, seen.dead, seen.put_back, seen.expired) = (count.sent, count.dead, count.put_back, count.expired);

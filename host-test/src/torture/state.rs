@@ -8,7 +8,7 @@ use super::coverage::{Fault, Step};
 use super::ledger::Ledger;
 use super::native::Native;
 use super::sim::Scheduler;
-use super::store::Database;
+use super::store::Lent;
 use crate::cloudflare::Cloudflare;
 
 /// Which of the two stores: D1, or the native server's.
@@ -29,7 +29,7 @@ pub(super) struct Weather {
 
 /// A store and what was seen of its events.
 pub(super) struct Side {
-    pub(super) database: Database,
+    pub(super) database: Lent,
     pub(super) ledger: Ledger,
     pub(super) weather: Weather,
     /// A batch with this text in it is refused.
@@ -102,7 +102,7 @@ impl State {
 
 impl Side {
     pub(super) fn new(app: Arc<App>) -> Self {
-        Self { database: Database::take(), ledger: Ledger::default(), weather: Weather::default(), refused: None, app }
+        Self { database: Lent::new(), ledger: Ledger::default(), weather: Weather::default(), refused: None, app }
     }
 
     /// When a delivery falls due or a parked message is to be read again.

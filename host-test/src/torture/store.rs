@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use jadpo_core::broker::{Arg, Sql};
 use jadpo_core::store::{Row, Rows, Statement, StoreError, Value, classify, schema};
+use rusqlite::config::DbConfig;
 use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection};
 
@@ -19,22 +20,39 @@ pub(super) struct Database {
     tables: Vec<String>,
 }
 
-impl Database {
-    /// An empty one.
-    pub(super) fn take() -> Self {
-        KEPT.with_borrow_mut(Vec::pop).unwrap_or_else(|| Self::make().expect("SQLite opens a database in memory"))
-    }
+/// A database that a run has; when the run is over it is emptied and kept for the thread's next one.
+pub(super) struct Lent(Option<Database>);
 
-    /// Empties it and keeps it for the next run of this thread.
-    pub(super) fn give_back(self) {
-        if self.connection.is_autocommit() && self.reset().is_ok() {
-            KEPT.with_borrow_mut(|kept| kept.push(self));
+impl Lent {
+    /// An empty one.
+    pub(super) fn new() -> Self {
+        let kept = KEPT.with_borrow_mut(Vec::pop);
+        Self(kept.or_else(|| Database::make().ok()))
+    }
+}
+
+impl std::ops::Deref for Lent {
+    type Target = Database;
+
+    fn deref(&self) -> &Database {
+        self.0.as_ref().expect("SQLite opens a database in memory")
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if let Some(database) = self.0.take().filter(|one| one.connection.is_autocommit() && one.reset().is_ok()) {
+            KEPT.with_borrow_mut(|kept| kept.push(database));
         }
     }
+}
 
+impl Database {
     fn make() -> rusqlite::Result<Self> {
         let connection = Connection::open_in_memory()?;
         connection.set_prepared_statement_cache_capacity(256);
+        // Or SQLite prepares a statement anew whenever a value is bound that its plan might depend on.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         connection
             .execute_batch("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA temp_store = MEMORY")?;
         for migration in schema::MIGRATIONS.iter().chain(jadpo_core::broker::schema::MIGRATIONS) {
