@@ -260,8 +260,7 @@ fn calm(runner: &mut Runner, sides: Sides, turns: &mut u32) -> Result<(), String
     let until_ms = {
         let state = &mut *sim.state();
         state.calm_down();
-        state.side(Place::Worker).database.meddle("UPDATE jadpo_schema SET version = max(version, 1)");
-        state.side(Place::Native).database.meddle("UPDATE jadpo_broker SET version = 4");
+        state.sides.iter().for_each(|side| side.database.migrate(true));
         state.scheduler.now_ms + SETTLES_WITHIN_MS
     };
     if sides.server {

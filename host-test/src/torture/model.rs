@@ -181,7 +181,11 @@ impl Model {
     }
 
     pub(super) fn settled(&mut self, queue: &str, settle: &Settle, settled: &Settled, delay_s: u32, times: Times) {
-        let (mut acked, mut retried, mut released, mut unclear) = (0, 0, 0, false);
+        let (mut acked, mut retried, mut released) = (0, 0, 0);
+        // Two leases of one message may each take away a part of what there is of it.
+        let leases = settle.acks.iter().chain(settle.retries.iter().map(|retry| &retry.lease)).chain(&settle.releases);
+        let named: Vec<MessageId> = leases.filter_map(|lease| self.of(lease)).collect();
+        let mut unclear = named.iter().collect::<BTreeSet<_>>().len() < named.len();
         for lease in &settle.acks {
             let Some(id) = self.of(lease) else { continue };
             let Some(known) = self.messages.get_mut(&id) else { continue };
@@ -209,7 +213,10 @@ impl Model {
             let Some(known) = self.messages.get_mut(&id) else { continue };
             unclear |= known.late;
             if !known.gone && known.holds(lease, times.now_ms) {
-                known.leases.pop();
+                // It is over, and an ack that names it later counts all the same.
+                if let Some((_, until_ms)) = known.leases.last_mut() {
+                    *until_ms = times.now_ms;
+                }
                 known.attempts -= 1;
                 known.visible_ms = 0;
                 released += 1;
@@ -295,11 +302,12 @@ impl Model {
     /// A redrive did a slice of a queue: what is elsewhere now was put back. Answers how many.
     pub(super) fn redriven(&mut self, source: &str, database: &Database, times: Times) -> u64 {
         let mut moved = 0;
+        let latest_ms = self.latest_ms.max(times.now_ms);
         for place in Place::all(database) {
             let Some(queue) = place.queue else { continue };
             let Some(known) = self.messages.get_mut(&place.id) else { continue };
             if known.queue == source && queue != source && !known.gone {
-                let held = known.is_held(times.now_ms);
+                let held = known.is_held(latest_ms);
                 let home = known.died_in.as_deref() == Some(queue.as_str());
                 let fresh = Known::new(&queue, &known.body, 0, times.age_ms);
                 let progress = known.dead_progress.take().filter(|_| home);

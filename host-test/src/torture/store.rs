@@ -14,6 +14,9 @@ thread_local! {
     static KEPT: RefCell<Vec<Database>> = const { RefCell::new(Vec::new()) };
 }
 
+/// The version of the queues' tables that the build needs.
+const BROKER_VERSION: usize = jadpo_core::broker::schema::MIGRATIONS.len();
+
 /// A database with every table there is.
 pub(super) struct Database {
     connection: Connection,
@@ -79,8 +82,21 @@ impl Database {
              VALUES (1, {}, zeroblob(32), 1, 1, 0, 0, 'f');
              COMMIT",
             schema::SCHEMA_VERSION,
-            jadpo_core::broker::schema::MIGRATIONS.len(),
+            BROKER_VERSION,
         ))
+    }
+
+    /// Sets both versions back, as a store is that a deploy has not migrated yet, or to what the build needs and no less.
+    pub(super) fn migrate(&self, done: bool) {
+        let (store, broker) = (schema::SCHEMA_VERSION, BROKER_VERSION);
+        self.meddle(&if done {
+            format!(
+                "UPDATE jadpo_schema SET version = max(version, {store});
+                 UPDATE jadpo_broker SET version = max(version, {broker})"
+            )
+        } else {
+            format!("UPDATE jadpo_schema SET version = {}; UPDATE jadpo_broker SET version = {}", store - 1, broker - 1)
+        });
     }
 
     /// Runs a statement on the side.

@@ -165,13 +165,16 @@ fn deploy_worker(sim: &Sim) {
     let (quantity, late) = (state.scheduler.pick(&["int", "int", "text"]), state.scheduler.chance(40));
     state.side(Place::Worker).app = Arc::new(worker_app(quantity, late));
     let version = state.scheduler.pick(&[0, 1, 1, 2]);
-    state.side(Place::Worker).database.meddle(&format!("UPDATE jadpo_schema SET version = {version}"));
+    if version == 2 {
+        state.side(Place::Worker).database.meddle("UPDATE jadpo_schema SET version = version + 1");
+    }
     if version == 0 {
+        state.side(Place::Worker).database.migrate(false);
         let after_ms = state.scheduler.random.i64(0..120_000);
         let migrating = sim.clone();
         state.scheduler.begin(WORLD, async move {
             migrating.sleep(Step::Window, after_ms).await;
-            migrating.state().side(Place::Worker).database.meddle("UPDATE jadpo_schema SET version = max(version, 1)");
+            migrating.state().side(Place::Worker).database.migrate(true);
         });
     }
 }
@@ -198,11 +201,11 @@ fn redeploy_server(sim: &Sim) {
     state.side(Place::Native).app = Arc::new(server_app(receives));
     if state.scheduler.chance(30) {
         let after_ms = state.scheduler.random.i64(0..60_000);
-        state.side(Place::Native).database.meddle("UPDATE jadpo_broker SET version = 3");
+        state.side(Place::Native).database.migrate(false);
         let migrating = sim.clone();
         state.scheduler.begin(WORLD, async move {
             migrating.sleep(Step::Window, after_ms).await;
-            migrating.state().side(Place::Native).database.meddle("UPDATE jadpo_broker SET version = 4");
+            migrating.state().side(Place::Native).database.migrate(true);
         });
     }
     if let Some(server) = state.native.server {
