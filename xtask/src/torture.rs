@@ -25,7 +25,7 @@ pub(crate) struct Args {
     /// The first seed.
     #[arg(long, default_value_t = 0)]
     from: u64,
-    /// A deliberate mistake that the runs are to find, as AckBeforeCommit.
+    /// A deliberate mistake that the runs are to find, as AckBeforeCommit; or LeftOut3, a statement that the broker forgets.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
     /// Print one JSON object in place of the table.

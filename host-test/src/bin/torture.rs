@@ -105,7 +105,6 @@ fn report(seen: &Seen, failures: &[(u64, String)], done: u64, time: Duration) ->
         "seeds": done,
         "seconds": time.as_secs_f64(),
         "turns": seen.turns,
-        "turns_most": seen.turns_most,
         "events": seen.events,
         "parked": seen.parked,
         "sent": seen.sent,

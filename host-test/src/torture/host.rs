@@ -97,6 +97,7 @@ impl Host for SimHost {
     }
 
     async fn sleep(&self, duration_ms: u32) {
+        self.sim.state().scheduler.coverage.done(Step::Window);
         self.sim.sleep(Step::Window, duration_ms.into()).await;
     }
 

@@ -57,8 +57,6 @@ pub struct Seen {
     pub put_back: u64,
     /// Those that expired.
     pub expired: u64,
-    /// The most steps that a run took.
-    pub turns_most: u64,
 }
 
 impl Seen {
@@ -66,7 +64,6 @@ impl Seen {
     pub fn add(&mut self, other: &Self) {
         self.coverage.add(&other.coverage);
         self.turns += other.turns;
-        self.turns_most = self.turns_most.max(other.turns);
         self.events += other.events;
         self.parked += other.parked;
         self.sent += other.sent;
