@@ -144,13 +144,15 @@ impl Side {
         self.check_deliveries()
     }
 
-    /// A message is in one place. Only a dead letter is parked whatever became of it before.
+    /// A message is in one place. Only a dead letter is parked whatever became of it before, and stays so, under another
+    /// reason, when it is read again by a build that cannot.
     fn check_parked(&mut self) -> Result<(), String> {
-        let rows = self.database.look("SELECT message_id, reason FROM jadpo_parked_messages", &[]);
+        let rows = self.database.look("SELECT message_id, reason, queue FROM jadpo_parked_messages", &[]);
         self.ledger.parked_ever = self.ledger.parked_ever.max(rows.len() as u64);
         for row in rows {
             let (id, reason) = (row.text(0).unwrap_or_default(), row.text(1).unwrap_or_default());
-            if reason != "dead_lettered" && self.ledger.messages.contains(id) {
+            let is_dead_letter = row.text(2).is_some_and(|queue| queue.ends_with("-dead"));
+            if !is_dead_letter && self.ledger.messages.contains(id) {
                 return Err(format!("{id} is parked ({reason}) and an event too"));
             }
         }
