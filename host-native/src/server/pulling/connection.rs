@@ -130,10 +130,10 @@ impl Connection {
         }
     }
 
-    /// Logs what there is to tell, and says whether the connection is ready.
+    /// Says whether the connection is ready, and logs what there is to tell: whoever acts on a line finds it true.
     fn tell(&mut self) {
-        self.course.lines().into_iter().for_each(|line| self.shared.host.log(line));
         self.shared.pulls.set(&self.source.connection, self.course.not_ready(self.now_ms()));
+        self.course.lines().into_iter().for_each(|line| self.shared.host.log(line));
     }
 
     /// Logs what the work took.
