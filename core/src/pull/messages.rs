@@ -65,16 +65,13 @@ pub(super) fn ack(body: &[u8], key: &LeaseKey) -> Result<Ack, Refusal> {
     let mut named = BTreeSet::new();
     let mut acks = Vec::new();
     for field in object.list("acks", IDS_MAX)? {
-        acks.extend(lease(&field.object()?, key, &mut named, &mut ack.warnings)?);
+        let entry = field.object().and_then(|item| lease(&item, key, &mut named, &mut ack.warnings));
+        acks.extend(unless_unreadable(&field, entry, &mut ack.warnings));
     }
     let mut retries = Vec::new();
     for field in object.list("retries", IDS_MAX)? {
-        let item = field.object()?;
-        let delay_s = item.number("delay_seconds", (0, DELAY_MAX_S), code::MESSAGE_METADATA)?;
-        if let Some(lease) = lease(&item, key, &mut named, &mut ack.warnings)? {
-            let delay_ms = delay_s.map(|seconds| seconds.saturating_mul(1_000));
-            retries.push(Retry { lease, delay_ms, reason: Reason::Retried, error: None, progress: None });
-        }
+        let entry = field.object().and_then(|item| retry(&item, key, &mut named, &mut ack.warnings));
+        retries.extend(unless_unreadable(&field, entry, &mut ack.warnings));
     }
     // In their order, neighbours are settled together at less cost.
     acks.sort_unstable();
@@ -82,6 +79,34 @@ pub(super) fn ack(body: &[u8], key: &LeaseKey) -> Result<Ack, Refusal> {
     ack.parts.extend(acks.chunks(SETTLED_AT_ONCE).map(|acks| part(acks.to_vec(), Vec::new())));
     ack.parts.extend(retries.chunks(SETTLED_AT_ONCE).map(|retries| part(Vec::new(), retries.to_vec())));
     Ok(ack)
+}
+
+/// An entry that cannot be read is a warning under its place in the request. It must not keep the others from counting:
+/// what was handled and is not acknowledged is handed over again.
+fn unless_unreadable<T>(
+    field: &Field<'_>,
+    entry: Result<Option<T>, Refusal>,
+    warnings: &mut BTreeMap<String, String>,
+) -> Option<T> {
+    entry
+        .inspect_err(|refusal| {
+            drop(warnings.insert(field.at.clone(), format!("{}; it changes nothing", refusal.error.message)))
+        })
+        .ok()
+        .flatten()
+}
+
+/// The retry that an entry asks for. One whose delay cannot be is none: the message comes again when its lease ends.
+fn retry(
+    item: &Object<'_>,
+    key: &LeaseKey,
+    named: &mut BTreeSet<Lease>,
+    warnings: &mut BTreeMap<String, String>,
+) -> Result<Option<Retry>, Refusal> {
+    let delay_s = item.number("delay_seconds", (0, DELAY_MAX_S), code::MESSAGE_METADATA)?;
+    let delay_ms = delay_s.map(|seconds| seconds.saturating_mul(1_000));
+    let lease = lease(item, key, named, warnings)?;
+    Ok(lease.map(|lease| Retry { lease, delay_ms, reason: Reason::Retried, error: None, progress: None }))
 }
 
 /// The lease that an entry names, if it is to be settled.

@@ -171,23 +171,41 @@ fn an_ack_of_nothing_is_one_and_what_cannot_be_read_settles_nothing() {
         let said = client.raw("POST", &path, body.as_bytes());
         assert_eq!(said.result(), &json!({ "ackCount": 0, "retryCount": 0, "warnings": {} }), "{body}");
     }
-    let good = lease(&held[0]);
-    for (acks, retries, pointer) in [
-        (json!([good, 5]), json!([]), "/acks/1"),
-        (json!([good, { "lease": "x" }]), json!([]), "/acks/1/lease_id"),
-        (json!([good, { "lease_id": 5 }]), json!([]), "/acks/1/lease_id"),
-        (json!({ "lease_id": "x" }), json!([]), "/acks"),
-        (json!([good]), json!("x"), "/retries"),
-        (json!([good]), json!([{ "lease_id": "x", "delay_seconds": 86_401 }]), "/retries/0/delay_seconds"),
-        (json!([good]), json!([{ "lease_id": "x", "delay_seconds": -1 }]), "/retries/0/delay_seconds"),
-        (json!([good]), json!([{ "lease_id": "x", "delay_seconds": u64::MAX }]), "/retries/0/delay_seconds"),
-    ] {
+    for (acks, retries, pointer) in
+        [(json!({ "lease_id": "x" }), json!([]), "/acks"), (json!([]), json!("x"), "/retries")]
+    {
         let said = client.post(&path, json!({ "acks": acks, "retries": retries }));
         assert_eq!(said.status, 400, "{said:?}");
         assert_eq!(said.body["errors"][0]["source"]["pointer"], pointer, "{said:?}");
     }
     assert_eq!(client.backlog(&queue), 1);
-    assert_eq!(client.ack(&queue, &[good], &[]).result()["ackCount"], 1);
+    assert_eq!(client.ack(&queue, &[lease(&held[0])], &[]).result()["ackCount"], 1);
+}
+
+#[test]
+fn an_entry_that_cannot_be_read_is_a_warning_and_the_others_count() {
+    let api = Api::dev();
+    let mut client = api.client();
+    let queue = client.pulled("mail", json!({}));
+    let path = format!("/queues/{queue}/messages/ack");
+    for (acks, retries, pointer) in [
+        (json!([5]), json!([]), "/acks/0"),
+        (json!([{ "lease": "x" }]), json!([]), "/acks/0"),
+        (json!([{ "lease_id": 5 }]), json!([]), "/acks/0"),
+        (json!([]), json!([{ "lease_id": "x", "delay_seconds": 86_401 }]), "/retries/0"),
+        (json!([]), json!([{ "lease_id": "x", "delay_seconds": -1 }]), "/retries/0"),
+        (json!([]), json!([{ "lease_id": "x", "delay_seconds": 1.5 }]), "/retries/0"),
+        (json!([]), json!([{ "lease_id": "x", "delay_seconds": u64::MAX }]), "/retries/0"),
+    ] {
+        client.push_texts(&queue, &["a"]);
+        let held = client.messages(&queue, json!({}));
+        let acks: Vec<Value> = acks.as_array().unwrap().iter().cloned().chain([lease(&held[0])]).collect();
+        let said = client.post(&path, json!({ "acks": acks, "retries": retries }));
+        assert_eq!((said.status, &said.result()["ackCount"]), (200, &json!(1)), "{said:?}");
+        let warning = said.result()["warnings"][pointer].as_str().unwrap_or_default();
+        assert!(warning.ends_with("it changes nothing"), "{pointer}: {said:?}");
+    }
+    assert_eq!(client.backlog(&queue), 0);
 }
 
 fn warnings(body: &Value) -> usize {
