@@ -32,4 +32,6 @@ pub mod tick;
 #[cfg(feature = "broker")]
 pub mod trigger;
 #[cfg(feature = "compile")]
+pub mod workers;
+#[cfg(feature = "compile")]
 pub mod wrangler;
