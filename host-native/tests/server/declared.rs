@@ -59,6 +59,18 @@ fn an_occurrence_happens_once_however_often_the_server_starts_and_those_before_i
 }
 
 #[test]
+fn a_schedule_that_a_clock_ahead_has_run_is_told_in_the_log_with_when_it_goes_on() {
+    let app = "app: \"shop\"\nfunctions: { sweep: { call: \"http://127.0.0.1:9/\", schedule: \"0 * * * *\" } }\n";
+    let dir = folder(app);
+    let server = Server::dev(dir.path(), &[]);
+    let ahead_ms = jadpo::host::now_ms() + 12 * 3_600_000;
+    server.beside(async |broker| broker.pass("sweep", ahead_ms).await).unwrap();
+    let waits = server.logged("schedule.waits");
+    assert_eq!(waits["schedule"], "sweep");
+    assert!(waits["until"].as_str().unwrap().ends_with(":00:00.000Z"), "{waits}");
+}
+
+#[test]
 fn a_program_gets_the_body_and_what_is_known_of_the_message_and_its_exit_code_counts() {
     let dir = folder(
         "app: \"shop\"\nconnections: { jobs: { driver: Driver.local_queue, queue: \"jobs\", functions: [pay], max_receives: 2 } }\n\
