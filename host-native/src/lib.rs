@@ -12,3 +12,4 @@ pub mod log;
 pub mod operator;
 pub mod server;
 pub mod store;
+pub mod workerd;

@@ -151,7 +151,7 @@ async fn serve(
     let serving = Serving::new(program.clone(), mode, at.map(|at| format!("http://{at}")), now_ms());
     broker.set_serving(&serving).await.map_err(unusable)?;
     let app = App::new(program);
-    let server = Server { host, app, broker, functions, triggers, listener, options };
+    let server = Server { host, app, broker, functions, triggers, listener, workers: None, options };
     match server.run(signals.any()).await {
         Ended::Stopped => Ok(()),
         Ended::Failed => {

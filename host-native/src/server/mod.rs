@@ -50,6 +50,7 @@ use tokio::time::timeout;
 use crate::broker::Broker;
 use crate::functions::Functions;
 use crate::host::NativeHost;
+use crate::workerd::Workerd;
 
 pub(crate) use declare::dead_letters;
 pub use declare::{declare, let_pull};
@@ -82,6 +83,8 @@ pub struct Server {
     pub triggers: Triggers,
     /// Where HTTP is answered, if it is.
     pub listener: Option<TcpListener>,
+    /// The Workers that run beside it, if there are any.
+    pub workers: Option<Workerd>,
     /// How it behaves.
     pub options: Options,
 }
@@ -157,7 +160,7 @@ impl State {
 impl Server {
     /// Runs until `stop` says so. Then nothing more is taken, what runs may end, and HTTP is answered until it has.
     pub async fn run(self, stop: impl Future<Output = &'static str>) -> Ended {
-        let Self { host, app, broker, functions, triggers, listener, options } = self;
+        let Self { host, app, broker, functions, triggers, listener, workers: _, options } = self;
         let (stopping_sender, stopping) = watch::channel(false);
         let (closing, closed) = watch::channel(false);
         let at = listener.as_ref().and_then(|listener| listener.local_addr().ok());

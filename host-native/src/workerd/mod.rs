@@ -1,0 +1,103 @@
+//! Workers: their Wrangler files read, their code bundled, and one workerd that runs all of them.
+//!
+//! workerd speaks to nobody but us: over unix sockets in a folder of its own. Into it go batches and occurrences, through
+//! a small Worker that hands them on, and the requests of each Worker's HTTP address. Out of it come what producers send,
+//! what is asked of databases, and what Workers log.
+
+#![allow(dead_code)]
+
+mod link;
+mod phase;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper::{Request, StatusCode};
+use jadpo_core::workers::Worker;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+
+use link::{Unanswered, in_words};
+use phase::Phases;
+
+/// Most bytes of the dispatcher's answer.
+const ANSWER_BYTES_MAX: usize = 1 << 20;
+
+/// A Wrangler file that is to be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// The file.
+    pub file: PathBuf,
+    /// Which of its environments, if one was named.
+    pub environment: Option<String>,
+}
+
+/// The Workers that run here. Clones mean the same ones.
+#[derive(Debug, Clone)]
+pub struct Workerd {
+    phases: Phases,
+    workers: watch::Receiver<Arc<Vec<Worker>>>,
+}
+
+/// Why a dispatch has no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallError {
+    /// It reached nobody: no handler has begun. In words.
+    NotStarted(String),
+    /// A handler may have begun, and how it ended is not known.
+    Broken {
+        /// As Cloudflare calls it: `daemonDown`, `exceededCpu`, `exceededWallTime`, `canceled`.
+        outcome: &'static str,
+        /// In words.
+        error: String,
+    },
+}
+
+impl Workerd {
+    /// The Workers that run, which a reload changes.
+    #[must_use]
+    pub fn workers(&self) -> watch::Receiver<Arc<Vec<Worker>>> {
+        self.workers.clone()
+    }
+
+    /// Posts a body to the dispatcher, `/queue?worker=NAME` or `/scheduled?worker=NAME`, and gives its answer. While
+    /// workerd starts anew, this waits for it.
+    ///
+    /// # Errors
+    /// [`CallError`]; within `limit` in any case.
+    pub async fn dispatch(
+        &self,
+        path_and_query: &str,
+        body: Bytes,
+        limit: Duration,
+    ) -> Result<(StatusCode, Bytes), CallError> {
+        let until = Instant::now() + limit;
+        let up = self.phases.up(until).await.map_err(CallError::NotStarted)?;
+        let request = Request::post(path_and_query)
+            .header(hyper::header::HOST, "dispatcher")
+            .body(Full::new(body).map_err(|never| match never {}).boxed_unsync())
+            .map_err(|error| CallError::NotStarted(error.to_string()))?;
+        let answer = async {
+            let answer = up.dispatcher.send(request).await?;
+            let status = answer.status();
+            let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
+            let body = body.map_err(|error| Unanswered::Broken(in_words(&*error)))?;
+            Ok::<_, Unanswered>((status, body.to_bytes()))
+        };
+        match timeout_at(until, answer).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(Unanswered::Unsent(error))) => Err(CallError::NotStarted(error)),
+            Ok(Err(Unanswered::Broken(error))) => {
+                let (outcome, why) = up.ended().await;
+                Err(CallError::Broken { outcome, error: why.unwrap_or(error) })
+            }
+            Err(_) => Err(CallError::Broken {
+                outcome: "exceededWallTime",
+                error: format!("the handler did not end within {} s", limit.as_secs()),
+            }),
+        }
+    }
+}
