@@ -21,6 +21,8 @@ pub mod local;
 pub mod program;
 pub mod pull;
 pub mod pulling;
+#[cfg(feature = "broker")]
+pub mod push;
 pub mod queue;
 pub mod read;
 pub mod receive;

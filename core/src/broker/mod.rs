@@ -100,8 +100,18 @@ struct Queue {
     expires_at_age_ms: i64,
     /// Nothing that waits for a time is due before this, in the broker's time.
     next_due_ms: i64,
+    /// When the oldest of its messages was sent, as far as a sender was told, and when that was looked up in the
+    /// broker's time.
+    oldest: Option<Oldest>,
     /// Since when somebody who asked has known that there is something to take, in the broker's time.
     ready_since_ms: Option<i64>,
+}
+
+/// When a queue's oldest message was sent, and when that was looked up.
+#[derive(Debug, Clone, Copy)]
+struct Oldest {
+    sent_at_ms: Option<i64>,
+    looked_at_ms: i64,
 }
 
 /// How many rows of each kind a queue has.
@@ -176,7 +186,8 @@ impl Queue {
         // Unknown, if there is anything.
         let next_due_ms = if tally.timed() == 0 { i64::MAX } else { 0 };
         let (consumer, purged_at_ms) = (None, None);
-        Self { info, consumer, purged_at_ms, number, tally, expires_at_age_ms: 0, next_due_ms, ready_since_ms: None }
+        let (oldest, ready_since_ms) = (None, None);
+        Self { info, consumer, purged_at_ms, number, tally, expires_at_age_ms: 0, next_due_ms, oldest, ready_since_ms }
     }
 
     /// Something in it waits for a time now.

@@ -9,7 +9,7 @@ use super::limits::{
 use super::load::broken;
 use super::sql::Sql;
 use super::types::{Backlog, Content, MessageId, NewBatch, NewMessage, Sent};
-use super::{Broker, Moment, Tally, size};
+use super::{Broker, Moment, Oldest, Tally, size};
 use crate::store::StoreError;
 
 const MESSAGE: &str = "INSERT INTO jadpo_queue_messages (seq, id, sent_at, kept_from, content, meta, body) \
@@ -19,6 +19,10 @@ pub(super) const DUE: &str = "INSERT INTO jadpo_queue_due (queue, due_at, seq, a
 /// The same for messages that follow each other and are due at one time: their lengths come as a list in JSON.
 const DUE_RUN: &str = "INSERT INTO jadpo_queue_due (queue, due_at, seq, attempts, leased, bytes) \
     SELECT ?1, ?2, ?3 + key, 0, 0, value FROM json_each(?4)";
+
+/// For how long it is known when a queue's oldest message was sent, in milliseconds. Then it is looked up again, which
+/// may look at a thousand rows.
+const OLDEST_KNOWN_MS: i64 = 1_000;
 
 impl NewBatch {
     /// What Cloudflare's limits say about it: the count first, then each message, then all together.
@@ -157,8 +161,26 @@ impl Broker {
     ) -> Result<Sent, BrokerError> {
         batch.check()?;
         let before = self.room(name, batch.size())?;
+        let oldest_before_ms = self.oldest_before_ms(sql, moment, name)?;
         let ids = self.append(sql, moment, name, &batch.messages, batch.delay_s, due)?;
-        Ok(Sent { ids, before })
+        Ok(Sent { ids, before, oldest_before_ms })
+    }
+
+    /// When the oldest message of a queue that is sent to was sent. It is looked up once a second at most.
+    fn oldest_before_ms(&mut self, sql: &mut dyn Sql, moment: Moment, name: &str) -> Result<Option<i64>, BrokerError> {
+        let now_ms = self.clock.time_ms(moment);
+        let queue = self.queue(name)?;
+        if queue.tally.messages == 0 {
+            let oldest = Oldest { sent_at_ms: Some(moment.wall_ms), looked_at_ms: now_ms };
+            self.queue_mut(name)?.oldest = Some(oldest);
+            return Ok(None);
+        }
+        if let Some(known) = queue.oldest.filter(|known| now_ms - known.looked_at_ms < OLDEST_KNOWN_MS) {
+            return Ok(known.sent_at_ms);
+        }
+        let sent_at_ms = self.metrics(sql, name)?.oldest_sent_at_ms;
+        self.queue_mut(name)?.oldest = Some(Oldest { sent_at_ms, looked_at_ms: now_ms });
+        Ok(sent_at_ms)
     }
 
     /// Appends messages that were checked and have room, and notes the rows that are to say where they stand.

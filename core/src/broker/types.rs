@@ -79,6 +79,8 @@ pub struct Sent {
     pub ids: Vec<MessageId>,
     /// What the queue held before.
     pub before: Backlog,
+    /// When the oldest of that was sent, in milliseconds since 1970, as it was known within the last second.
+    pub oldest_before_ms: Option<i64>,
 }
 
 /// How much a queue holds.

@@ -30,6 +30,7 @@ mod route;
 mod schedules;
 mod ticks;
 mod webhooks;
+pub(crate) mod workers;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -160,7 +161,7 @@ impl State {
 impl Server {
     /// Runs until `stop` says so. Then nothing more is taken, what runs may end, and HTTP is answered until it has.
     pub async fn run(self, stop: impl Future<Output = &'static str>) -> Ended {
-        let Self { host, app, broker, functions, triggers, listener, workers: _, options } = self;
+        let Self { host, app, broker, functions, triggers, listener, workers, options } = self;
         let (stopping_sender, stopping) = watch::channel(false);
         let (closing, closed) = watch::channel(false);
         let at = listener.as_ref().and_then(|listener| listener.local_addr().ok());
@@ -190,6 +191,9 @@ impl Server {
         let most = connections::most();
         shared.log(Level::Info, "server.started", started(&shared, at));
         let mut work = begin(&shared, &stopping);
+        if let Some(workerd) = workers {
+            work.spawn(workers::run(shared.clone(), workerd, stopping.clone()));
+        }
         let http = listener.map(|listener| tokio::spawn(listen::run(listener, shared.clone(), most, closed)));
         let told = tokio::select! {
             why = stop => Some(why),

@@ -1,0 +1,21 @@
+//! Workers as producers and consumers of queues: what workerd's bindings say on the wire, what a batch is on its way to
+//! a `queue` handler, and what follows from what the handler recorded.
+
+mod concurrency;
+mod frame;
+mod producer;
+#[cfg(feature = "compile")]
+mod settings;
+#[cfg(test)]
+mod tests;
+mod verdict;
+
+pub use concurrency::Concurrency;
+pub use frame::frame;
+pub use producer::{Call, Refused, metrics, sent};
+pub use verdict::{Verdict, ended, verdict};
+
+/// How long an invocation of a Worker may take, in milliseconds: 15 minutes, as on Cloudflare.
+pub const WALL_LIMIT_MS: u32 = 900_000;
+/// How long a Worker's batch is leased, in milliseconds: a minute longer, so that it always ends before its lease does.
+pub const LEASE_MS: u32 = WALL_LIMIT_MS + 60_000;
