@@ -39,7 +39,8 @@ pub use refusal::{Refusal, refusal};
 use crate::program::{PROGRAM_FORMAT, Program};
 use code::Area;
 use names::Names;
-use problem::{Findings, quote};
+use problem::Findings;
+pub(crate) use problem::{closest, quote};
 use syntax::{Block, What};
 use values::{Key, Reading};
 

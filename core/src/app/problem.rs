@@ -141,7 +141,7 @@ impl<'a> Lines<'a> {
 }
 
 /// A word of the source as it appears in a message: in backticks, long ones cut, controls shown as escapes.
-pub(super) fn quote(text: &str) -> String {
+pub(crate) fn quote(text: &str) -> String {
     const SHOWN_MAX: usize = 60;
     let mut shown: String = text.chars().take(SHOWN_MAX).flat_map(shown_char).collect();
     if text.chars().nth(SHOWN_MAX).is_some() {
@@ -155,7 +155,7 @@ fn shown_char(c: char) -> Vec<char> {
 }
 
 /// The candidate most like `word`, when one is close enough to be what was meant.
-pub(super) fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const CANDIDATES_MAX: usize = 1_000; // keeps a file of thousands of wrong names quick
     const WORD_LEN_MAX: usize = 64;
     if word.len() > WORD_LEN_MAX {

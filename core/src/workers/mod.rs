@@ -1,8 +1,31 @@
 //! A Worker app: what its Wrangler file says of it, read as Wrangler reads it. Nothing here knows how a Worker is run.
 
+mod at;
+mod classes;
+mod code;
+mod conflicts;
+mod dotenv;
+mod json;
+mod keys;
+mod note;
+mod queues;
+mod read;
+mod scope;
+mod services;
+#[cfg(test)]
+mod tests;
+mod toml;
+mod tree;
+
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+
+use crate::app::{closest, quote};
+pub use conflicts::{conflicts, strangers};
+pub use dotenv::dot_vars;
+pub use note::{NOTES_MAX, Note};
+pub use read::{FILE_LEN_MAX, Format, Given, read};
 
 /// A Worker, as its Wrangler file and environment describe it.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,6 +58,8 @@ pub struct Worker {
     pub durable_objects: Vec<DurableObject>,
     /// The classes of Durable Objects that it defines, from its `migrations`; each with whether it has SQL.
     pub classes: BTreeMap<String, bool>,
+    /// What it calls the binding that tells it which version of it runs, if it has one.
+    pub version_metadata: Option<String>,
     /// Where it is to answer HTTP, if the file says so: `dev.port`.
     pub port: Option<u16>,
 }
@@ -63,6 +88,10 @@ pub struct Code {
     pub minify: bool,
     /// Whether names of functions are kept in what is made small.
     pub keep_names: bool,
+    /// What JSX becomes a call of.
+    pub jsx_factory: String,
+    /// What a JSX fragment is.
+    pub jsx_fragment: String,
     /// A command that makes the entry, and the folder in which it is run.
     pub build: Option<Build>,
 }
