@@ -36,34 +36,34 @@ fn a_line_that_gives_no_name_a_value_is_refused_in_its_place() {
         (
             "A=1\nnot a line\nB=2",
             expect![[r#"
-             @ not a line
-              `not a line` is no variable
-              help: write `NAME=value`, `NAME="value with\nlines"` or `# a remark`
-        "#]],
+                file @ not a line
+                  `not a line` is no variable
+                  help: write `NAME=value`, `NAME="value with\nlines"` or `# a remark`
+            "#]],
         ),
         (
             "A B=1",
             expect![[r#"
-             @ A B=1
-              `A B` is no variable
-              help: write `NAME=value`, `NAME="value with\nlines"` or `# a remark`
-        "#]],
+                file @ A B=1
+                  `A B` is no variable
+                  help: write `NAME=value`, `NAME="value with\nlines"` or `# a remark`
+            "#]],
         ),
         (
             "=1",
             expect![[r#"
-             @ =1
-              `` is no variable
-              help: write `NAME=value`, `NAME="value with\nlines"` or `# a remark`
-        "#]],
+                file @ =1
+                  `` is no variable
+                  help: write `NAME=value`, `NAME="value with\nlines"` or `# a remark`
+            "#]],
         ),
         (
             "A=\"open\nB=2\n",
             expect![[r#"
-             @ A="open
-              the quotes of `A` do not end
-              help: write `NAME=value`, `NAME="value with\nlines"` or `# a remark`
-        "#]],
+                file @ A="open
+                  the quotes of `A` do not end
+                  help: write `NAME=value`, `NAME="value with\nlines"` or `# a remark`
+            "#]],
         ),
     ] {
         expected.assert_eq(&said(text, &[dot_vars(text).expect_err("refused")]));

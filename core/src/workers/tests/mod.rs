@@ -29,6 +29,8 @@ pub(super) fn said(text: &str, notes: &[Note]) -> String {
     for Note { path, message, help, span } in notes {
         let place = span.clone().map_or("-", |span| text.get(span).expect("a span within the text"));
         let help = help.as_deref().unwrap_or("-");
+        let path = if path.is_empty() { "file" } else { path };
+        let place = if place.is_empty() { "nothing" } else { place };
         lines.push_str(&format!("{path} @ {place}\n  {message}\n  help: {help}\n"));
     }
     lines

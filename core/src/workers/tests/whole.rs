@@ -505,7 +505,7 @@ fn a_key_written_twice_counts_as_it_is_written_last_and_that_is_said() {
     let text = with(r#""minify": 5, "minify": true"#);
     assert!(worker(&text).code.minify);
     expect![[r#"
-         @ "minify"
+        file @ "minify"
           `minify` is written twice, and what is written last counts
           help: leave one of them out
     "#]]
@@ -518,7 +518,7 @@ fn what_is_no_json_or_toml_is_said_once() {
         (
             "",
             expect![[r#"
-                 @ -
+                file @ -
                   the file is empty
                   help: write `{ "name": "…", "main": "src/index.ts", "compatibility_date": "…" }`
             "#]],
@@ -526,7 +526,7 @@ fn what_is_no_json_or_toml_is_said_once() {
         (
             "// nothing\n",
             expect![[r#"
-                 @ -
+                file @ -
                   the file is empty
                   help: write `{ "name": "…", "main": "src/index.ts", "compatibility_date": "…" }`
             "#]],
@@ -534,7 +534,7 @@ fn what_is_no_json_or_toml_is_said_once() {
         (
             "[]",
             expect![[r#"
-                 @ []
+                file @ []
                   the file holds a list, and a Wrangler file is a table
                   help: write `{ … }`
             "#]],
@@ -542,7 +542,7 @@ fn what_is_no_json_or_toml_is_said_once() {
         (
             "{ \"name\": \"a\" \"main\": \"b\" }",
             expect![[r#"
-                 @ 
+                file @ nothing
                   the file is no JSON: expected comma
                   help: write it as JSON; comments and a comma after the last entry are allowed
             "#]],
@@ -550,7 +550,7 @@ fn what_is_no_json_or_toml_is_said_once() {
         (
             "{ \"vars\": { \"A\": [{} {}] } }",
             expect![[r#"
-                 @ 
+                file @ nothing
                   the file is no JSON: expected comma
                   help: write it as JSON; comments and a comma after the last entry are allowed
             "#]],
@@ -558,7 +558,7 @@ fn what_is_no_json_or_toml_is_said_once() {
         (
             "{ name: 'a' }",
             expect![[r#"
-                 @ name
+                file @ name
                   the file is no JSON: expected string for object property
                   help: write it as JSON; comments and a comma after the last entry are allowed
             "#]],
@@ -566,7 +566,7 @@ fn what_is_no_json_or_toml_is_said_once() {
         (
             "{ \"a\": 1e999 }",
             expect![[r#"
-                 @ 1e999
+                file @ 1e999
                   the number is larger than any that JSON carries
                   help: -
             "#]],
@@ -574,7 +574,7 @@ fn what_is_no_json_or_toml_is_said_once() {
         (
             "{ \"a\": ",
             expect![[r#"
-                 @ 
+                file @ nothing
                   the file is no JSON: expected value after colon in object property
                   help: write it as JSON; comments and a comma after the last entry are allowed
             "#]],
@@ -584,14 +584,14 @@ fn what_is_no_json_or_toml_is_said_once() {
     }
     let toml = "name = w\nmain = \"w.js\"\n";
     expect![[r#"
-         @ w
+        file @ w
           the file is no TOML: string values must be quoted, expected literal string
           help: write it as TOML: `key = "text"`, `key = 3`, `key = ["a", "b"]`, `[table]`
     "#]]
     .assert_eq(&said(toml, &read(toml, Format::Toml, None).unwrap_err()));
     let toml = "name = \"w\"\nmain = \"w.js\"\ncompatibility_date = 2026-11-01\n[vars]\nA = 2026-11-01\nB = inf\n";
     expect![[r#"
-         @ inf
+        file @ inf
           the number is no finite one
           help: write it in quotes
     "#]]
