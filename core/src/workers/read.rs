@@ -159,7 +159,7 @@ fn chosen<'t>(found: &mut Found, top: &Table<'t>, environment: Option<&str>) -> 
         return None;
     };
     let sections = environments.table(found)?;
-    let Some(name) = environment else { return None };
+    let name = environment?;
     let Some(section) = sections.get(name) else {
         let known: Vec<String> = sections.all().map(|(name, _)| quote(name)).take(20).collect();
         let help = match super::closest(name, sections.all().map(|(name, _)| name)) {
