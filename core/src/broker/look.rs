@@ -7,7 +7,7 @@ use super::settings::ConsumerSettings;
 use super::sql::Sql;
 use super::take::{Found, found};
 use super::triggers::queue_trigger;
-use super::types::{Message, Metrics, Wake};
+use super::types::{Message, Metrics, Taken, Wake};
 use super::{Broker, Moment};
 
 /// CROSS: the rows stay in their order, whatever the planner thinks of it.
@@ -16,6 +16,9 @@ const OLDEST_READY: &str = "SELECT m.sent_at FROM jadpo_queue_due d JOIN jadpo_q
     WHERE d.queue = ?1 AND d.due_at = 0 ORDER BY d.seq LIMIT 1";
 const OLDEST_TIMED: &str = "SELECT min(m.sent_at) FROM (SELECT seq FROM jadpo_queue_due \
     WHERE queue = ?1 AND due_at > 0 ORDER BY due_at, seq LIMIT 1000) d JOIN jadpo_queue_messages m ON m.seq = d.seq";
+const OLDEST_DELAYED: &str = "SELECT min(m.sent_at) FROM (SELECT seq FROM jadpo_queue_due \
+    WHERE queue = ?1 AND due_at > 0 AND leased = 0 ORDER BY due_at, seq LIMIT 1000) d \
+    JOIN jadpo_queue_messages m ON m.seq = d.seq";
 const NEXT: &str = "SELECT due_at FROM jadpo_queue_due WHERE queue = ?1 AND due_at > ?2 ORDER BY due_at, seq LIMIT 1";
 const OVERDUE: &str = "SELECT count(*) FROM \
     (SELECT 1 FROM jadpo_queue_due WHERE queue = ?1 AND due_at > 0 AND due_at <= ?2 LIMIT 100)";
@@ -107,6 +110,29 @@ impl Broker {
             delayed: tally.delayed,
             bytes: tally.bytes,
             oldest_sent_at_ms: [ready, timed].into_iter().flatten().min(),
+        })
+    }
+
+    /// A queue's figures without these messages, which were just taken. Of what is in flight nothing is looked up.
+    ///
+    /// # Errors
+    /// [`BrokerError::QueueNotFound`] or [`BrokerError::Store`].
+    pub fn metrics_beside(&self, sql: &mut dyn Sql, name: &str, taken: &[Taken]) -> Result<Metrics, BrokerError> {
+        let queue = self.queue(name)?;
+        let tally = queue.tally;
+        let bytes: usize = taken.iter().map(|taken| taken.message.body.len()).sum();
+        let statement = if tally.ready() > 0 { OLDEST_READY } else { OLDEST_DELAYED };
+        let oldest = if tally.ready() + tally.delayed > 0 {
+            sql.run(statement, &[queue.number.into()])?.rows.first().and_then(|row| row.integer(0))
+        } else {
+            None
+        };
+        Ok(Metrics {
+            messages: tally.messages.saturating_sub(taken.len() as u64),
+            in_flight: tally.leased.saturating_sub(taken.len() as u64),
+            delayed: tally.delayed,
+            bytes: tally.bytes.saturating_sub(bytes as u64),
+            oldest_sent_at_ms: oldest,
         })
     }
 

@@ -24,6 +24,7 @@ mod load;
 mod look;
 mod once;
 mod queues;
+mod reclaim;
 mod redrive;
 mod remove;
 pub mod schema;
@@ -52,6 +53,8 @@ pub use lease::{Lease, LeaseKey, MessageRef};
 pub use look::{Peek, Peeked, State};
 pub use redrive::{Redrive, RedriveFilter, RedriveLook, RedrivePreview, RedriveState, RedriveTask};
 pub use remove::Removed;
+#[cfg(feature = "compile")]
+pub(crate) use settings::check_name;
 pub use settings::{ConsumerSettings, Settings};
 pub use sql::{Arg, Sql};
 pub use tokens::{ApiToken, NewApiToken};

@@ -60,7 +60,7 @@ impl Default for ConsumerSettings {
 
 impl Settings {
     /// Refuses what is out of range, and a queue that is its own dead-letter queue.
-    pub(super) fn check(&self, name: &str) -> Result<(), BrokerError> {
+    pub(crate) fn check(&self, name: &str) -> Result<(), BrokerError> {
         let consumer = &self.consumer;
         within("delivery_delay", 0, DELAY_MAX_S, self.delivery_delay_s)?;
         within("message_retention_period", RETENTION_S.0, RETENTION_S.1, self.retention_s)?;
@@ -94,7 +94,7 @@ fn within(setting: &'static str, least: u32, greatest: u32, actual: u32) -> Resu
 
 /// Queue names, as Cloudflare has them: letters, digits and dashes, a letter or digit at both ends, 63 at most. Of
 /// letters only small ones, as in an app file, so that two queues never differ by case alone.
-pub(super) fn check_name(name: &str) -> Result<(), BrokerError> {
+pub(crate) fn check_name(name: &str) -> Result<(), BrokerError> {
     let is_end = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = name.as_bytes();
     let why = if bytes.is_empty() {

@@ -2,18 +2,28 @@
 //! a `queue` handler, and what follows from what the handler recorded.
 
 mod concurrency;
+#[cfg(feature = "compile")]
+mod consumed;
+#[cfg(feature = "compile")]
+mod declare;
 mod frame;
 mod producer;
 #[cfg(feature = "compile")]
 mod settings;
+mod take;
 #[cfg(test)]
 mod tests;
 mod verdict;
 
 pub use concurrency::Concurrency;
+#[cfg(feature = "compile")]
+pub use consumed::{Consumed, Handler, consumed, cron_name, cron_queue};
+#[cfg(feature = "compile")]
+pub use declare::{Told, declare, missing};
 pub use frame::frame;
 pub use producer::{Call, Refused, metrics, sent};
-pub use verdict::{Verdict, ended, verdict};
+pub use take::{Asks, Found, Handed, take};
+pub use verdict::{Verdict, ended, occurred, released, verdict};
 
 /// How long an invocation of a Worker may take, in milliseconds: 15 minutes, as on Cloudflare.
 pub const WALL_LIMIT_MS: u32 = 900_000;

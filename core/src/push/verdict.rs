@@ -22,6 +22,8 @@ pub struct Verdict {
     pub settle: Settle,
     /// How the handler ended, in the runtime's word; `None` if it was not called, since it could be given nothing.
     pub outcome: Option<String>,
+    /// What went wrong, where the handler itself could not say it.
+    pub error: Option<String>,
     /// Messages that it could not be given, with the reason. They are retried.
     pub unreadable: Vec<(MessageId, String)>,
 }
@@ -58,6 +60,15 @@ struct RetryMessage {
 struct Unreadable {
     msg_id: String,
     error: String,
+}
+
+/// As the dispatcher answers how a `scheduled` handler ended.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Occurred {
+    outcome: String,
+    #[serde(default)]
+    no_retry: bool,
 }
 
 impl Verdict {
@@ -119,8 +130,33 @@ pub fn ended(outcome: &str, error: &str, taken: &[Taken]) -> Verdict {
     Verdict {
         settle: Settle { retries, ..Settle::default() },
         outcome: Some(outcome.to_owned()),
+        error: Some(error.to_owned()),
         unreadable: Vec::new(),
     }
+}
+
+/// What becomes of an occurrence, by what the dispatcher answered of its handler. Who fails and says `noRetry()` is not
+/// called again.
+///
+/// # Errors
+/// In words, if that is no such answer.
+pub fn occurred(answer: &[u8], taken: &[Taken]) -> Result<Verdict, String> {
+    let Occurred { outcome, no_retry } =
+        serde_json::from_slice(answer).map_err(|error| format!("its answer: {error}"))?;
+    let settle = if outcome == OK || no_retry {
+        Settle { acks: taken.iter().map(|taken| taken.lease).collect(), ..Settle::default() }
+    } else {
+        let why = format!("the handler ended with {outcome}");
+        Settle { retries: taken.iter().map(|taken| failed(taken, why.clone())).collect(), ..Settle::default() }
+    };
+    let error = (outcome != OK && no_retry).then(|| "it is not to be tried again, so the handler said".to_owned());
+    Ok(Verdict { settle, outcome: Some(outcome), error, unreadable: Vec::new() })
+}
+
+/// A batch that reached nobody: its messages can be taken again, and the attempt does not count.
+#[must_use]
+pub fn released(taken: &[Taken]) -> Settle {
+    Settle { releases: taken.iter().map(|taken| taken.lease).collect(), ..Settle::default() }
 }
 
 fn failed(taken: &Taken, error: String) -> Retry {

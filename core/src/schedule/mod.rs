@@ -11,7 +11,11 @@ use crate::cron::Cron;
 use crate::inbound::rfc3339;
 use crate::local;
 use crate::program::{Function, Program, Target};
+#[cfg(feature = "compile")]
+use crate::push::{cron_name, cron_queue};
 use crate::trigger::written_body;
+#[cfg(feature = "compile")]
+use crate::workers::Worker;
 
 /// Missed occurrences are counted up to here: a minute's schedule that was away for a year is counted in no time.
 pub const MISSED_COUNTED_MAX: u32 = 1_000;
@@ -29,7 +33,17 @@ pub struct Schedules {
 #[derive(Debug, Clone)]
 struct Schedule {
     cron: Cron,
-    function: Function,
+    what: What,
+}
+
+/// What an occurrence is.
+#[derive(Debug, Clone)]
+enum What {
+    /// A function is called, or a message is sent to where it says.
+    Function(Function),
+    /// A Worker's `scheduled` handler is called, with this expression.
+    #[cfg(feature = "compile")]
+    Scheduled { queue: String, cron: String },
 }
 
 /// What a tick does about schedules.
@@ -67,7 +81,20 @@ impl Schedules {
     pub fn of(program: &Program) -> Self {
         let schedules = program.functions.iter().filter_map(|(name, function)| {
             let cron = Cron::parse(function.schedule.as_deref()?).ok()?;
-            Some((name.clone(), Schedule { cron, function: function.clone() }))
+            Some((name.clone(), Schedule { cron, what: What::Function(function.clone()) }))
+        });
+        Self { schedules: schedules.collect() }
+    }
+
+    /// The crons of Workers. One that cannot be read, which no Wrangler file that was read has, never happens.
+    #[cfg(feature = "compile")]
+    #[must_use]
+    pub fn of_workers(workers: &[Worker]) -> Self {
+        let schedules = workers.iter().flat_map(|worker| worker.crons.iter().map(move |cron| (worker, cron)));
+        let schedules = schedules.filter_map(|(worker, text)| {
+            let cron = Cron::parse_of_worker(text).ok()?;
+            let what = What::Scheduled { queue: cron_queue(worker), cron: text.clone() };
+            Some((cron_name(&worker.name, text), Schedule { cron, what }))
         });
         Self { schedules: schedules.collect() }
     }
@@ -119,11 +146,21 @@ pub(crate) fn silent_until(cron: &Cron, last_ms: i64, now_ms: i64) -> Option<i64
 
 impl Schedule {
     fn occurrence(&self, name: &str, at_ms: i64, last_ms: i64) -> Occurrence {
-        let (queue, written) = match &self.function.target {
-            Target::Send(queue) => (queue.clone(), self.function.body.clone()),
-            _ => (local::queue_of_schedule(name), self.function.body.clone()),
+        let (queue, (content, body)) = match &self.what {
+            What::Function(function) => {
+                let queue = match &function.target {
+                    Target::Send(queue) => queue.clone(),
+                    _ => local::queue_of_schedule(name),
+                };
+                let written = function.body.clone();
+                (queue, written.map_or_else(|| (Content::Json, body(name, at_ms)), written_body))
+            }
+            #[cfg(feature = "compile")]
+            What::Scheduled { queue, cron } => {
+                let body = serde_json::json!({"cron": cron, "scheduledTime": at_ms}).to_string();
+                (queue.clone(), (Content::Json, body.into_bytes()))
+            }
         };
-        let (content, body) = written.map_or_else(|| (Content::Json, body(name, at_ms)), written_body);
         let message = NewMessage { content, body, delay_s: None, meta: None };
         Occurrence { schedule: name.to_owned(), at_ms, queue, message, missed: self.between(last_ms, at_ms) }
     }

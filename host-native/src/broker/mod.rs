@@ -4,6 +4,7 @@ mod api;
 mod immediate;
 mod keep;
 mod producers;
+mod push;
 mod redrive;
 mod report;
 mod triggers;

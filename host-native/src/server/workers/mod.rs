@@ -1,13 +1,30 @@
 //! The Workers that run beside the server, as producers and consumers of its queues.
+//!
+//! Nothing is decided here: [`jadpo_core::push`] says which batches are due and what becomes of their messages.
 
-#![allow(dead_code, reason = "until workerd is run with it")]
-
+mod batch;
+mod declare;
 pub(crate) mod producers;
+mod push;
+mod settle;
 
-use tokio::sync::watch;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
 
-use super::Shared;
+use jadpo_core::host::Level;
+use jadpo_core::push::consumed;
+use jadpo_core::schedule::Schedules;
+use jadpo_core::trigger::Triggers;
+use jadpo_core::workers::Worker;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::{Shared, schedules};
 use crate::workerd::Workerd;
+pub(crate) use declare::declare;
+use push::Push;
 
 /// The small Worker inside workerd that hands batches and occurrences on. It needs the compatibility flag
 /// `service_binding_extra_handlers`, a service binding for each Worker under its name, and one to itself under
@@ -16,9 +33,90 @@ pub(crate) const DISPATCHER_JS: &str = include_str!("dispatcher.js");
 /// The dispatcher's service, and its binding to itself. No Worker can be called so.
 pub(crate) const DISPATCHER: &str = "jadpo:dispatcher";
 
+/// How often it is looked whether one of the Workers' queues is gone.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Ended batches that wait to be settled. Past it, whoever ends waits too.
+const ENDED_MAX: usize = 1_024;
+
 /// Hands Workers the messages of their queues and the occurrences of their crons, until told to stop. Then nothing more
-/// is taken, and what runs may end.
-pub(super) async fn run(shared: Shared, workerd: Workerd, mut stopping: watch::Receiver<bool>) {
-    let _ = (shared, workerd);
-    let _ = stopping.wait_for(|stopping| *stopping).await;
+/// is taken, and what runs may end, for the server's grace at most.
+pub(super) async fn run(shared: Shared, workerd: Workerd, stopping: watch::Receiver<bool>) {
+    let (ended, endings) = mpsc::channel(ENDED_MAX);
+    let settler = tokio::spawn(settle::run(shared.clone(), endings, stopping.clone()));
+    let (consumers, consumed) = watch::channel(Vec::new());
+    let push = Push::new(shared.clone(), workerd.clone(), ended, consumed);
+    let pushing = tokio::spawn(push.run(stopping.clone()));
+    let kept = Kept { app: Arc::new(shared.triggers.clone()), shared, consumers, reclaimed: BTreeSet::new() };
+    kept.keep(workerd, stopping).await;
+    // These only end early by a panic, which has said why on standard error.
+    let _ = pushing.await;
+    let _ = settler.await;
+}
+
+/// What is kept as the Wrangler files say it.
+struct Kept {
+    shared: Shared,
+    app: Arc<Triggers>,
+    /// What is consumed, for whoever takes it.
+    consumers: watch::Sender<Vec<jadpo_core::push::Consumed>>,
+    /// Queues on which no lease of a dead server's can be.
+    reclaimed: BTreeSet<String>,
+}
+
+impl Kept {
+    async fn keep(mut self, workerd: Workerd, mut stopped: watch::Receiver<bool>) {
+        let mut running = workerd.workers();
+        let mut workers = running.borrow_and_update().clone();
+        let mut crons = self.begin(&workers, &stopped).await;
+        let mut looks = interval(LOOK_EVERY);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while !*stopped.borrow() {
+            tokio::select! {
+                _ = stopped.changed() => break,
+                Ok(()) = running.changed() => {
+                    workers = running.borrow_and_update().clone();
+                    crons.abort();
+                    crons = self.begin(&workers, &stopped).await;
+                }
+                _ = looks.tick() => self.look(&workers).await,
+            }
+        }
+        crons.abort();
+    }
+
+    /// Begins with these Workers, in place of whichever were before. Answers what runs their crons.
+    async fn begin(&mut self, workers: &Arc<Vec<Worker>>, stopped: &watch::Receiver<bool>) -> JoinHandle<()> {
+        let log = |event, error: String| self.shared.log(Level::Error, event, vec![("error", error.into())]);
+        if let Err(error) = declare(&self.shared.own, workers, &self.app).await {
+            log("workers.not_declared", error.to_string());
+        }
+        let consumed = consumed(workers);
+        for one in &consumed {
+            if !self.reclaimed.insert(one.queue.clone()) {
+                continue;
+            }
+            match self.shared.own.reclaim(&one.queue).await {
+                Ok(0) => {}
+                Ok(messages) => {
+                    let fields = vec![("queue", one.queue.as_str().into()), ("messages", messages.into())];
+                    self.shared.log(Level::Warn, "worker.reclaimed", fields);
+                }
+                Err(error) => log("worker.not_reclaimed", error.to_string()),
+            }
+        }
+        self.consumers.send_replace(consumed);
+        tokio::spawn(schedules::run(self.shared.clone(), Schedules::of_workers(workers), stopped.clone()))
+    }
+
+    /// A queue that somebody deleted is made again: a Worker must not be told for ever that there is none.
+    async fn look(&self, workers: &Arc<Vec<Worker>>) {
+        // A store that does not answer is told of by everything else.
+        let missing = self.shared.own.missing_of_workers(workers).await.unwrap_or_default();
+        if missing.is_empty() {
+            return;
+        }
+        if let Err(error) = declare(&self.shared.own, workers, &self.app).await {
+            self.shared.log(Level::Error, "workers.not_declared", vec![("error", error.to_string().into())]);
+        }
+    }
 }

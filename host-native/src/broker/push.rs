@@ -1,0 +1,53 @@
+//! Queues of Workers.
+
+use std::sync::Arc;
+
+use jadpo_core::broker::BrokerError;
+use jadpo_core::push::{self, Asks, Found, Told};
+use jadpo_core::trigger::Triggers;
+use jadpo_core::workers::Worker;
+
+use super::{Broker, report};
+
+impl Broker {
+    /// Makes and sets the queues of these Workers as their Wrangler files declare them. `app` is what runs beside them.
+    ///
+    /// # Errors
+    /// As [`declare`](jadpo_core::push::declare).
+    pub async fn declare_workers(
+        &self,
+        workers: &Arc<Vec<Worker>>,
+        app: &Arc<Triggers>,
+    ) -> Result<Vec<Told>, BrokerError> {
+        let (workers, app) = (workers.clone(), app.clone());
+        self.store.broker(move |broker, sql, moment| push::declare(broker, sql, moment, &workers, &app)).await
+    }
+
+    /// The queues of these Workers that are not there.
+    ///
+    /// # Errors
+    /// [`BrokerError::Store`].
+    pub async fn missing_of_workers(&self, workers: &Arc<Vec<Worker>>) -> Result<Vec<String>, BrokerError> {
+        let workers = workers.clone();
+        self.store.broker(move |broker, _, _| Ok(push::missing(broker, &workers))).await
+    }
+
+    /// Ends every lease on a queue, and answers how many there were.
+    ///
+    /// # Errors
+    /// As [`reclaim`](jadpo_core::broker::Broker::reclaim).
+    pub async fn reclaim(&self, name: &str) -> Result<u64, BrokerError> {
+        let name = name.to_owned();
+        self.store.broker(move |broker, sql, moment| broker.reclaim(sql, moment, &name)).await
+    }
+
+    /// Takes the batches that are due for Workers.
+    ///
+    /// # Errors
+    /// As [`take`](jadpo_core::push::take).
+    pub async fn take_for_workers(&self, asks: Vec<Asks>) -> Result<Vec<Found>, BrokerError> {
+        let found = self.store.broker(move |broker, sql, moment| push::take(broker, sql, moment, &asks)).await?;
+        found.iter().for_each(|found| report::gone(&found.gone));
+        Ok(found)
+    }
+}

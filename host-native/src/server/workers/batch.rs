@@ -1,0 +1,101 @@
+//! One batch, handed to a Worker's handler, and what came of it.
+
+use std::time::Duration;
+
+use hyper::StatusCode;
+use hyper::body::Bytes;
+use jadpo_core::broker::{Metrics, Taken};
+use jadpo_core::host::Level;
+use jadpo_core::push::{Consumed, Handler, Verdict, WALL_LIMIT_MS, ended, frame, occurred, released, verdict};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::super::Shared;
+use super::settle::{Ended, Line};
+use crate::workerd::{CallError, Workerd};
+
+/// How long an invocation may take.
+const LIMIT: Duration = Duration::from_millis(WALL_LIMIT_MS as u64);
+
+/// How a batch ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Its handler returned.
+    Well,
+    /// It did not, or could not be called for what the batch holds.
+    Failed,
+    /// No handler was reached.
+    ReachedNobody,
+}
+
+/// Hands a batch over, and what came of it to the settler.
+pub(super) async fn hand(
+    shared: &Shared,
+    workerd: &Workerd,
+    consumed: &Consumed,
+    taken: Vec<Taken>,
+    beside: &Metrics,
+    settler: &mpsc::Sender<Ended>,
+) -> Way {
+    let started = Instant::now();
+    let worker = utf8_percent_encode(&consumed.worker, NON_ALPHANUMERIC);
+    let (path, body) = match consumed.handler {
+        Handler::Queue => (format!("/queue?worker={worker}"), frame(&consumed.queue, &taken, beside)),
+        // A batch of one, as its consumer is set.
+        Handler::Scheduled => {
+            let body = taken.first().map(|taken| taken.message.body.clone());
+            (format!("/scheduled?worker={worker}"), body.unwrap_or_default())
+        }
+    };
+    let verdict = match workerd.dispatch(&path, Bytes::from(body), LIMIT).await {
+        Ok((StatusCode::OK, answer)) => read(consumed, &answer, &taken),
+        Ok((status, text)) => {
+            let text = String::from_utf8_lossy(&text);
+            ended("internalError", &format!("the dispatcher answered {status}: {text}"), &taken)
+        }
+        Err(CallError::Broken { outcome, error }) => ended(outcome, &error, &taken),
+        Err(CallError::NotStarted(error)) => {
+            let fields = vec![
+                ("worker", consumed.worker.as_str().into()),
+                ("queue", consumed.queue.as_str().into()),
+                ("messages", taken.len().into()),
+                ("error", error.into()),
+            ];
+            shared.log(Level::Warn, "worker.not_reached", fields);
+            let settle = released(&taken);
+            let _ = settler.send(Ended { queue: consumed.queue.clone(), settle, line: None }).await;
+            return Way::ReachedNobody;
+        }
+    };
+    let way = if verdict.is_well() { Way::Well } else { Way::Failed };
+    for (id, error) in &verdict.unreadable {
+        let fields = vec![
+            ("worker", consumed.worker.as_str().into()),
+            ("queue", consumed.queue.as_str().into()),
+            ("message", id.to_string().into()),
+            ("error", error.as_str().into()),
+        ];
+        shared.log(Level::Error, "worker.unreadable", fields);
+    }
+    let line = Line {
+        worker: consumed.worker.clone(),
+        handler: consumed.handler,
+        ids: taken.iter().map(|taken| taken.message.id).collect(),
+        outcome: verdict.outcome.unwrap_or_else(|| "notCalled".to_owned()),
+        error: verdict.error,
+        ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+    };
+    // The settler outlives whoever sends to it.
+    let ended = Ended { queue: consumed.queue.clone(), settle: verdict.settle, line: Some(line) };
+    let _ = settler.send(ended).await;
+    way
+}
+
+fn read(consumed: &Consumed, answer: &[u8], taken: &[Taken]) -> Verdict {
+    let read = match consumed.handler {
+        Handler::Queue => verdict(answer, taken),
+        Handler::Scheduled => occurred(answer, taken),
+    };
+    read.unwrap_or_else(|error| ended("internalError", &error, taken))
+}
