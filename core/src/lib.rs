@@ -12,6 +12,8 @@ pub mod broken;
 pub mod broker;
 #[cfg(any(feature = "broker", feature = "compile"))]
 pub mod cron;
+#[cfg(feature = "broker")]
+pub mod d1;
 pub mod deliver;
 pub mod host;
 #[cfg(feature = "broker")]

@@ -5,6 +5,7 @@ pub mod api;
 pub mod broker;
 pub mod build;
 pub mod cli;
+pub mod d1;
 pub mod functions;
 pub mod host;
 pub mod http;

@@ -1,0 +1,75 @@
+//! A database's thread: what is asked of it, one after the other.
+
+use std::path::Path;
+use std::thread;
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::error::{OpenError, RunError};
+use super::open::open;
+use super::run::Base;
+
+/// Requests that may wait for one database. What comes on top is told that it is overloaded, as on D1.
+const WAITING_MAX: usize = 1024;
+
+type Job = Box<dyn FnOnce(Result<&mut Base, &OpenError>) + Send>;
+
+/// A handle to a database. Its thread ends when the last is gone.
+#[derive(Debug, Clone)]
+pub(super) struct Database {
+    jobs: mpsc::Sender<Job>,
+}
+
+impl Database {
+    /// Starts a thread, which opens the file and makes it if it is not there.
+    pub(super) fn start(file: &Path) -> Result<Self, OpenError> {
+        let (jobs, mut waiting) = mpsc::channel::<Job>(WAITING_MAX);
+        let path = file.to_owned();
+        let run = move || match open(&path).and_then(|connection| Base::new(connection, &path)) {
+            Ok(mut base) => {
+                while let Some(job) = waiting.blocking_recv() {
+                    job(Ok(&mut base));
+                }
+            }
+            Err(error) => {
+                // Who waits is told. The next request finds that this thread ended, and tries again.
+                waiting.close();
+                while let Some(job) = waiting.blocking_recv() {
+                    job(Err(&error));
+                }
+            }
+        };
+        let started = thread::Builder::new().name("d1".to_owned()).spawn(run);
+        started.map_err(|error| OpenError::unusable(file, &error))?;
+        Ok(Self { jobs })
+    }
+
+    /// Whether its thread takes requests.
+    pub(super) fn runs(&self) -> bool {
+        !self.jobs.is_closed()
+    }
+
+    /// Does something on its thread.
+    pub(super) async fn with<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Base) -> Result<T, RunError> + Send + 'static,
+    ) -> Result<T, RunError> {
+        let (answer, answered) = oneshot::channel();
+        let job: Job = Box::new(move |base| {
+            // Whoever asked may be gone, and then nobody waits for what it would do.
+            if answer.is_closed() {
+                return;
+            }
+            let outcome = match base {
+                Ok(base) => work(base),
+                Err(error) => Err(RunError::Open(error.clone())),
+            };
+            let _ = answer.send(outcome);
+        });
+        self.jobs.try_send(job).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => RunError::Overloaded,
+            mpsc::error::TrySendError::Closed(_) => RunError::Ended,
+        })?;
+        answered.await.unwrap_or(Err(RunError::Ended))
+    }
+}

@@ -1,0 +1,178 @@
+use serde_json::{Value, json};
+
+use super::*;
+
+struct Pair {
+    databases: Databases,
+    folder: tempfile::TempDir,
+}
+
+fn pair() -> Pair {
+    let folder = tempfile::tempdir().expect("a folder");
+    Pair { databases: Databases::new(folder.path().join("d1")), folder }
+}
+
+impl Pair {
+    async fn post(&self, path: &str, body: Value) -> Value {
+        let answered = self.databases.answer("main", path, None, body.to_string().into()).await;
+        serde_json::from_slice(&answered.body).expect("it is JSON")
+    }
+
+    async fn all(&self, sql: &str, params: Value) -> Value {
+        self.post("/query?resultsFormat=ROWS_AND_COLUMNS", json!({ "sql": sql, "params": params })).await
+    }
+
+    async fn rows(&self, sql: &str) -> Value {
+        self.all(sql, json!([])).await[0]["results"]["rows"].clone()
+    }
+
+    async fn error(&self, sql: &str) -> String {
+        let answer = self.all(sql, json!([])).await;
+        answer["error"].as_str().unwrap_or_else(|| panic!("{sql} gave {answer}")).to_owned()
+    }
+
+    fn migration(&self, name: &str, sql: &str) -> PathBuf {
+        let folder = self.folder.path().join("migrations");
+        std::fs::create_dir_all(&folder).expect("a folder");
+        std::fs::write(folder.join(name), sql).expect("a file");
+        folder
+    }
+}
+
+#[tokio::test]
+async fn a_number_is_bound_as_a_real_one_and_columns_make_of_it_what_they_are() {
+    let it = pair();
+    it.rows("CREATE TABLE t (id INTEGER PRIMARY KEY, b)").await;
+    it.all("INSERT INTO t VALUES (?, ?)", json!([1, 5])).await;
+    assert_eq!(it.rows("SELECT typeof(id), typeof(b) FROM t").await, json!([["integer", "real"]]));
+}
+
+#[tokio::test]
+async fn a_batch_is_kept_whole_or_not_at_all() {
+    let it = pair();
+    it.rows("CREATE TABLE t (a UNIQUE)").await;
+    let twice = json!([{ "sql": "INSERT INTO t VALUES (1)" }, { "sql": "INSERT INTO t VALUES (1)" }]);
+    let failed = it.post("/query", twice).await;
+    assert_eq!(
+        failed["error"],
+        "UNIQUE constraint failed: t.a: SQLITE_CONSTRAINT (extended: SQLITE_CONSTRAINT_UNIQUE)"
+    );
+    assert_eq!(it.rows("SELECT count(*) FROM t").await, json!([[0]]));
+    let good = it.post("/query", json!([{ "sql": "INSERT INTO t VALUES (1)" }, { "sql": "SELECT a FROM t" }])).await;
+    assert_eq!(good[1]["results"], json!([{ "a": 1 }]));
+}
+
+#[tokio::test]
+async fn transactions_are_not_a_statements_to_begin_or_end() {
+    let it = pair();
+    for sql in ["BEGIN", "BEGIN IMMEDIATE", "COMMIT", "END", "ROLLBACK", "SAVEPOINT a", "RELEASE a"] {
+        assert_eq!(it.error(sql).await, d1::TRANSACTION_REFUSED, "{sql}");
+        // Also when the host has just run the same text itself.
+        it.rows("CREATE TABLE IF NOT EXISTS t (a)").await;
+        assert_eq!(it.error(sql).await, d1::TRANSACTION_REFUSED, "{sql}");
+    }
+    assert_eq!(it.error("SELECT 1; COMMIT").await, d1::TRANSACTION_REFUSED);
+}
+
+#[tokio::test]
+async fn a_key_leads_out_of_no_folder() {
+    let it = pair();
+    for key in ["", "..", "../x", "a/b", "a.b", "a\0", &"x".repeat(201)] {
+        let answered = it.databases.answer(key, "/query", None, r#"{"sql":"SELECT 1"}"#.into()).await;
+        assert!(String::from_utf8_lossy(&answered.body).contains("no database can be called"), "{key:?}");
+    }
+    assert!(!it.databases.folder().exists());
+}
+
+#[tokio::test]
+async fn whatever_is_asked_is_answered() {
+    let it = pair();
+    for (path, body) in
+        [("/query", ""), ("/query", "[["), ("/query", "\u{0}"), ("/dump", ""), ("", "{}"), ("/query", "{}")]
+    {
+        let answered = it.databases.answer("main", path, Some("x"), body.into()).await;
+        assert!(answered.status.is_client_error(), "{path} {body}");
+    }
+    assert_eq!(it.rows("SELECT 1").await, json!([[1]]));
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_is_said_to_be_none_and_may_be_mended() {
+    let it = pair();
+    std::fs::create_dir_all(it.databases.folder()).expect("a folder");
+    let file = it.databases.file("main").expect("a key");
+    std::fs::write(&file, "x".repeat(10_000)).expect("a file");
+    assert!(it.error("SELECT 1").await.contains("file is not a database"), "{}", it.error("SELECT 1").await);
+    std::fs::remove_file(file).expect("it was there");
+    assert_eq!(it.rows("SELECT 1").await, json!([[1]]));
+}
+
+#[tokio::test]
+async fn files_are_for_nobody_but_their_owner() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let it = pair();
+    it.rows("CREATE TABLE t (a)").await;
+    for entry in std::fs::read_dir(it.databases.folder()).expect("a folder") {
+        let entry = entry.expect("an entry");
+        assert_eq!(entry.metadata().expect("it is there").permissions().mode() & 0o777, 0o600, "{entry:?}");
+    }
+}
+
+#[tokio::test]
+async fn mathematics_are_sqlites() {
+    let it = pair();
+    let sql = "SELECT ceil(1.2), ceil(3), floor(-1.5), trunc('2.7'), pow(2, 10), log(100), log(2, 8), ln(-1), sqrt(-1), \
+        mod(7, 0), mod(-7, 3), ceil('x'), pi() > 3, typeof(ceil(3)), typeof(floor(1.5))";
+    let found = it.rows(sql).await;
+    let expected = json!([[2.0, 3, -2.0, 2.0, 1024.0, 2.0, 3.0, null, null, null, -1.0, null, 1, "integer", "real"]]);
+    assert_eq!(found, expected);
+}
+
+#[tokio::test]
+async fn migrations_are_applied_once_each_in_order_and_remembered_as_wrangler_does() {
+    let it = pair();
+    let folder = it.migration("0002_b.sql", "ALTER TABLE t ADD COLUMN b;");
+    it.migration("0001_a.sql", "\u{feff}-- first\nCREATE TABLE t (a);\nINSERT INTO t VALUES (';');\n");
+    it.migration("notes.txt", "no migration");
+    let applied = migrate(&it.databases, "main", &folder, "d1_migrations").await.expect("they apply");
+    assert_eq!(applied, Applied { before: vec![], now: vec!["0001_a.sql".into(), "0002_b.sql".into()] });
+    let again = migrate(&it.databases, "main", &folder, "d1_migrations").await.expect("they apply");
+    assert_eq!((again.before.len(), again.now.len()), (2, 0));
+    assert_eq!(
+        it.rows("SELECT id, name, length(applied_at) FROM d1_migrations").await,
+        json!([[1, "0001_a.sql", 19], [2, "0002_b.sql", 19]])
+    );
+}
+
+#[tokio::test]
+async fn a_migration_that_fails_says_where_leaves_nothing_and_keeps_those_before_it() {
+    let it = pair();
+    let folder = it.migration("1_a.sql", "CREATE TABLE t (a);");
+    it.migration("2_b.sql", "CREATE TABLE u (a);\n\nINSERT INTO\n  v VALUES (1);\nCREATE TABLE w (a);");
+    let failed = migrate(&it.databases, "main", &folder, "d1_migrations").await.expect_err("there is no v");
+    assert_eq!(failed.applied, ["1_a.sql"]);
+    assert_eq!(
+        failed.to_string(),
+        "the migration `2_b.sql` failed at line 3: no such table: v: SQLITE_ERROR; \
+        the statement is `INSERT INTO v VALUES (1);`"
+    );
+    let tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name IN ('t', 'u', 'w')";
+    assert_eq!(it.rows(tables).await, json!([["t"]]));
+    let listed = migrations(&it.databases, "main", &folder, "d1_migrations").await.expect("they are listed");
+    assert_eq!(listed.iter().map(|one| one.applied_at.is_some()).collect::<Vec<_>>(), [true, false]);
+}
+
+#[tokio::test]
+async fn a_session_is_told_what_it_has_seen_and_that_only_grows() {
+    let it = pair();
+    let mut seen = String::new();
+    for sql in ["CREATE TABLE t (a)", "INSERT INTO t VALUES (1)", "SELECT 1", "INSERT INTO t VALUES (1)"] {
+        let body = json!({ "sql": sql }).to_string();
+        let answered = it.databases.answer("main", "/query", Some("first-primary"), body.into()).await;
+        let bookmark = answered.session.expect("a bookmark");
+        assert_eq!(bookmark > seen, sql != "SELECT 1", "{sql}: {seen} then {bookmark}");
+        seen = bookmark;
+    }
+    let other = it.databases.answer("main", "/query", None, r#"{"sql":"SELECT 1"}"#.into()).await;
+    assert_eq!(other.session, None);
+}
