@@ -142,8 +142,9 @@ fn end_to_end(ws: &Workspace, tools: &Tools) -> Result<()> {
     run::through(node.env("JADPO_EXAMPLE_WORKER_DIR", example).env("JADPO_BIN", jadpo).env("JADPO_PYTHON", python))
 }
 
-/// The folders that hold end-to-end tests: of the Worker in workerd, and of the native server with others' clients.
-const END_TO_END: [&str; 2] = ["host-workers/e2e", "host-native/e2e"];
+/// The folders that hold end-to-end tests: of the Worker in workerd, of the native server with others' clients, and of
+/// Workers that run beside it.
+const END_TO_END: [&str; 3] = ["host-workers/e2e", "host-native/e2e", "host-native/e2e/workers"];
 
 /// The test files; a folder without one is a failure, for a check that finds nothing to do must not pass.
 fn end_to_end_files(ws: &Workspace) -> Result<Vec<PathBuf>> {

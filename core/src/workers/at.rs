@@ -250,9 +250,8 @@ impl<'t> Table<'t> {
             return;
         }
         let what = if self.at.path.is_empty() { "the file".to_owned() } else { format!("`{}`", self.at.path) };
-        let verb = if is_refused { "takes" } else { "is not known to take" };
-        let article = if is_refused { "no" } else { "a key" };
-        let message = format!("{what} {verb} {article} {}", quote(&entry.key));
+        let so = if is_refused { "" } else { ", so it does nothing" };
+        let message = format!("{what} takes no {}{so}", quote(&entry.key));
         let path = joined(&self.at.path, &entry.key);
         let note = Note { path, message, help: Some(help), span: Some(entry.key_span.clone()) };
         if is_refused { found.problem(note) } else { found.warning(note) }

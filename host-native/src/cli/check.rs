@@ -1,4 +1,4 @@
-//! `jadpo check`: every problem of an app file in one run.
+//! `jadpo check`: every problem of an app file, or of a Wrangler file, in one run.
 
 use std::path::PathBuf;
 
@@ -7,12 +7,12 @@ use jadpo_core::app::{self, Code};
 
 use super::diagnostics::{self, Checked, Unreadable};
 use super::output::{self, Exit};
-use super::{programs, running};
+use super::{programs, running, wrangler};
 
 /// Arguments of `jadpo check`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The app file, a project.toml, or the folder that holds one of them
+    /// The app file, a project.toml, a Wrangler file, or the folder that holds one of them
     #[arg(default_value = "app.jadpo")]
     file: PathBuf,
     /// Print one JSON object and nothing else
@@ -24,6 +24,9 @@ pub(crate) struct Args {
     /// Check what one deployable's target refuses, and report its network only
     #[arg(long, value_name = "NAME")]
     deployable: Option<String>,
+    /// Read a Wrangler file for this environment
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["network", "deployable"])]
+    env: Option<String>,
     /// Explain a code, like connection.key_missing, and end
     #[arg(long, value_name = "CODE", conflicts_with_all = ["json", "network", "deployable"])]
     explain: Option<String>,
@@ -33,6 +36,16 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Exit {
     if let Some(code) = &args.explain {
         return explain(code);
+    }
+    if let Some(file) = wrangler::found(&args.file) {
+        return wrangler::check(&file, args.env.as_deref(), args.json);
+    }
+    if args.env.is_some() {
+        output::error(
+            &format!("`{}` is no Wrangler file, and only such a file has environments", args.file.display()),
+            Some("leave `--env` out, or name a wrangler.json, wrangler.jsonc or wrangler.toml"),
+        );
+        return Exit::Wrong;
     }
     let deployable = args.deployable.as_deref();
     let mut checked = match Checked::read(&args.file, deployable, true) {

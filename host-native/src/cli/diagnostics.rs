@@ -38,7 +38,7 @@ pub(crate) struct Unreadable {
 
 impl AppFile {
     /// Reads a file.
-    fn read(path: &Path) -> Result<AppFile, Unreadable> {
+    pub(super) fn read(path: &Path) -> Result<AppFile, Unreadable> {
         let shown = path.display().to_string();
         let fail = |message: String, help: Option<&str>, exit: Exit| Unreadable {
             path: shown.clone(),
@@ -145,19 +145,18 @@ pub(crate) fn program_of(
 }
 
 /// One thing that is shown, a problem or a note.
-struct Shown<'a> {
-    level: Level<'static>,
-    code: &'static str,
-    span: Span,
-    message: &'a str,
-    help: Option<&'a str>,
-    related: Option<&'a (Span, String)>,
+pub(super) struct Shown<'a> {
+    pub(super) level: Level<'static>,
+    pub(super) code: &'a str,
+    pub(super) span: Span,
+    pub(super) message: &'a str,
+    pub(super) help: Option<&'a str>,
+    pub(super) related: Option<&'a (Span, String)>,
 }
 
 /// Shows everything that was found, with its source, and a summary line.
 pub(crate) fn print(file: &AppFile, compiled: &Compiled) {
     let lines = Lines::new(&file.source);
-    let renderer = Renderer::styled().decor_style(DecorStyle::Ascii);
     let problems = compiled.problems.iter().map(|problem| Shown {
         level: Level::ERROR,
         code: problem.code.as_str(),
@@ -174,11 +173,14 @@ pub(crate) fn print(file: &AppFile, compiled: &Compiled) {
         help: note.help.as_deref(),
         related: None,
     });
-    for shown in problems.chain(notes) {
-        let text = renderer.render(&[group(file, &lines, &shown)]);
-        anstream::eprintln!("{text}\n");
-    }
+    problems.chain(notes).for_each(|shown| show(file, &lines, &shown));
     summary(file, compiled);
+}
+
+/// Shows one thing with its source, on standard error.
+pub(super) fn show(file: &AppFile, lines: &Lines<'_>, shown: &Shown<'_>) {
+    let text = Renderer::styled().decor_style(DecorStyle::Ascii).render(&[group(file, lines, shown)]);
+    anstream::eprintln!("{text}\n");
 }
 
 fn group<'a>(file: &'a AppFile, lines: &Lines<'_>, shown: &Shown<'a>) -> Group<'a> {
@@ -238,7 +240,7 @@ fn summary(file: &AppFile, compiled: &Compiled) {
     }
 }
 
-fn counted(count: usize, noun: &str) -> String {
+pub(super) fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 

@@ -17,6 +17,7 @@ mod tokens;
 mod triggers;
 mod webhooks;
 mod words;
+mod wrangler;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -37,7 +38,7 @@ struct Cli {
 /// One variant per subcommand; each has its own file, with its `Args` and a `run` that returns an [`Exit`].
 #[derive(Subcommand)]
 enum Command {
-    /// Check an app file and report every problem in it
+    /// Check an app file or a Worker's Wrangler file and report every problem in it
     Check(check::Args),
     /// Write a folder for each deployable, ready to be deployed
     Build(build::Args),

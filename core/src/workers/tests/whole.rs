@@ -335,13 +335,13 @@ fn keys_that_nobody_knows_are_warned_of_and_removed_ones_refused() {
     let text = with(r#""compatability_flags": [], "whatever": 1, "dev": { "prot": 1 }"#);
     expect![[r#"
         compatability_flags @ "compatability_flags"
-          the file is not known to take a key `compatability_flags`
+          the file takes no `compatability_flags`, so it does nothing
           help: did you mean `compatibility_flags`?
         whatever @ "whatever"
-          the file is not known to take a key `whatever`
+          the file takes no `whatever`, so it does nothing
           help: leave it out; Wrangler does not know it either
         dev.prot @ "prot"
-          `dev` is not known to take a key `prot`
+          `dev` takes no `prot`, so it does nothing
           help: did you mean `port`?
     "#]]
     .assert_eq(&warnings(&text, None));
