@@ -9,6 +9,7 @@ use super::queues::{self, Queues};
 use super::scope::Scope;
 use super::tree::{Kind, Value};
 use super::{Var, Worker, code, json, quote, services, toml};
+use crate::cron::Cron;
 
 /// Most bytes of a Wrangler file.
 pub const FILE_LEN_MAX: usize = 1024 * 1024;
@@ -313,8 +314,19 @@ fn triggers(found: &mut Found, at: At<'_>) -> Option<Vec<String>> {
     {
         at.refuse(found, format!("jadpo has no events of artifacts: `{}`", at.path), "leave it out");
     }
-    let crons = table.get("crons").map(|at| at.texts(found).unwrap_or_default()).unwrap_or_default();
-    Some(crons.into_iter().map(|(_, cron)| cron.to_owned()).collect())
+    let written = table.get("crons").and_then(|at| at.texts(found)).unwrap_or_default();
+    let mut crons: Vec<String> = Vec::new();
+    for (at, cron) in written {
+        if let Err(why) = Cron::parse_of_worker(cron) {
+            let help = "write minute, hour, day of the month, month and day of the week, in UTC: `\"0 3 * * SUN\"`";
+            at.refuse(found, format!("{} is no schedule: {why}", quote(cron)), help);
+        } else if crons.iter().any(|other| other == cron) {
+            at.warn(found, format!("{} is written twice, and once is what counts", quote(cron)), "leave one out");
+        } else {
+            crons.push(cron.to_owned());
+        }
+    }
+    Some(crons)
 }
 
 /// Of the development server's settings only the port means something here.

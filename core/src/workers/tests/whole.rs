@@ -604,3 +604,35 @@ fn a_whole_number_that_json_writes_in_another_way_is_that_number() {
     expect![[r#"{"A": Json(Number(1000)), "B": Json(Number(-0.5)), "C": Json(Number(9007199254740993))}"#]]
         .assert_eq(&format!("{:?}", given(&text, None).worker.vars));
 }
+
+#[test]
+fn a_schedule_that_never_comes_is_refused_and_cloudflares_own_forms_are_not() {
+    let text = with(r#""triggers": { "crons": ["0 3 * * 8", "* * * *", "0 0 30 2 *", 5, ""] }"#);
+    expect![[r#"
+        triggers.crons[0] @ "0 3 * * 8"
+          `0 3 * * 8` is no schedule: number out of bounds
+          help: write minute, hour, day of the month, month and day of the week, in UTC: `"0 3 * * SUN"`
+        triggers.crons[1] @ "* * * *"
+          `* * * *` is no schedule: a schedule has five fields, and this has 4
+          help: write minute, hour, day of the month, month and day of the week, in UTC: `"0 3 * * SUN"`
+        triggers.crons[2] @ "0 0 30 2 *"
+          `0 0 30 2 *` is no schedule: no such day ever comes
+          help: write minute, hour, day of the month, month and day of the week, in UTC: `"0 3 * * SUN"`
+        triggers.crons[3] @ 5
+          `triggers.crons[3]` is a number, and it takes a text
+          help: write it in quotes
+        triggers.crons[4] @ ""
+          `` is no schedule: a schedule has five fields, and this has 0
+          help: write minute, hour, day of the month, month and day of the week, in UTC: `"0 3 * * SUN"`
+    "#]]
+    .assert_eq(&problems(&text, None));
+    let text =
+        with(r#""triggers": { "crons": ["59 23 LW * *", "0 0 * * 7#2", "*/30 * * * MON-FRI", "59 23 LW * *"] }"#);
+    assert_eq!(worker(&text).crons, ["59 23 LW * *", "0 0 * * 7#2", "*/30 * * * MON-FRI"]);
+    expect![[r#"
+        triggers.crons[3] @ "59 23 LW * *"
+          `59 23 LW * *` is written twice, and once is what counts
+          help: leave one out
+    "#]]
+    .assert_eq(&warnings(&text, None));
+}
