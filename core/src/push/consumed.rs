@@ -62,25 +62,19 @@ fn of(worker: &Worker, consumer: &Consumer) -> Consumed {
 }
 
 fn occurrences(worker: &Worker) -> Option<Consumed> {
-    let queue = cron_queue(worker);
+    let (queue, dead) = (worker.cron_queue(), worker.cron_dead_letter_queue());
     let settings = ConsumerSettings {
         batch_size: 1,
         batch_wait_ms: 0,
         max_retries: CRON_RETRIES,
         retry_delay_s: CRON_RETRY_DELAY_S,
         visibility_ms: LEASE_MS,
-        dead_letter_queue: Some(format!("{queue}-dead")),
+        dead_letter_queue: Some(dead),
         max_concurrency: None,
     };
     let (environment, handler) = (worker.environment.clone(), Handler::Scheduled);
     let consumed = Consumed { queue, worker: worker.name.clone(), environment, handler, settings };
     (!worker.crons.is_empty()).then_some(consumed)
-}
-
-/// The queue that a Worker's occurrences go through.
-#[must_use]
-pub fn cron_queue(worker: &Worker) -> String {
-    format!("{}-cron", worker.name.replace('_', "-"))
 }
 
 /// The name of a Worker's schedule, by which the store remembers its last occurrence.

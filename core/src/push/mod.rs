@@ -17,7 +17,7 @@ mod verdict;
 
 pub use concurrency::Concurrency;
 #[cfg(feature = "compile")]
-pub use consumed::{Consumed, Handler, consumed, cron_name, cron_queue};
+pub use consumed::{Consumed, Handler, consumed, cron_name};
 #[cfg(feature = "compile")]
 pub use declare::{Told, declare, missing};
 pub use frame::frame;

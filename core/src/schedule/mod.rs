@@ -12,7 +12,7 @@ use crate::inbound::rfc3339;
 use crate::local;
 use crate::program::{Function, Program, Target};
 #[cfg(feature = "compile")]
-use crate::push::{cron_name, cron_queue};
+use crate::push::cron_name;
 use crate::trigger::written_body;
 #[cfg(feature = "compile")]
 use crate::workers::Worker;
@@ -93,7 +93,7 @@ impl Schedules {
         let schedules = workers.iter().flat_map(|worker| worker.crons.iter().map(move |cron| (worker, cron)));
         let schedules = schedules.filter_map(|(worker, text)| {
             let cron = Cron::parse_of_worker(text).ok()?;
-            let what = What::Scheduled { queue: cron_queue(worker), cron: text.clone() };
+            let what = What::Scheduled { queue: worker.cron_queue(), cron: text.clone() };
             Some((cron_name(&worker.name, text), Schedule { cron, what }))
         });
         Self { schedules: schedules.collect() }

@@ -29,6 +29,8 @@ mod many;
 #[cfg(test)]
 mod once;
 #[cfg(test)]
+mod pushing;
+#[cfg(test)]
 mod queues;
 #[cfg(test)]
 mod redriving;
