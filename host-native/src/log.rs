@@ -79,11 +79,13 @@ fn line_for_people(entry: &LogEntry, at_ms: i64) -> String {
     for (name, value) in &entry.fields {
         let text = match value {
             Value::Null => continue,
+            Value::String(text) if *name == "text" => lines(text),
             Value::String(text) => one_line(text),
             other => other.to_string(),
         };
         let _ = match *name {
-            "queue" | "function" | "message" | "outcome" | "url" => write!(line, "  {text}"),
+            "queue" | "function" | "message" | "outcome" | "url" | "worker" | "text" => write!(line, "  {text}"),
+            "during" => write!(line, "  {DIM}{text}{RESET}"),
             "ms" => write!(line, "  {text} ms"),
             "error" | "why" => write!(line, "  {colour}{text}{RESET}"),
             _ => write!(line, "  {DIM}{name}{RESET} {text}"),
@@ -96,6 +98,11 @@ fn line_for_people(entry: &LogEntry, at_ms: i64) -> String {
 /// What others said, without the characters that a terminal would follow.
 fn one_line(text: &str) -> String {
     text.trim_end().chars().map(|one| if steers(one) { ' ' } else { one }).collect()
+}
+
+/// What has lines, as code that threw has: each but the first below the others, and set in.
+fn lines(text: &str) -> String {
+    text.trim_end().split('\n').map(one_line).collect::<Vec<_>>().join("\n         ")
 }
 
 const DIM: &str = "\u{1b}[2m";

@@ -11,8 +11,10 @@ use jadpo_core::trigger::Triggers;
 
 use super::load;
 use super::output::{self, Exit};
+use super::place;
 use super::running::{self, Plan};
 use super::words::count;
+use super::workers::{self, Running, WorkerArgs};
 use crate::api::PREFIX;
 use crate::broker::ApiPlace;
 use crate::functions::Linked;
@@ -23,9 +25,9 @@ use crate::store::Durability;
 /// Arguments of `jadpo dev`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The app file, a project.toml, or the folder that holds one of them
-    #[arg(default_value = "app.jadpo")]
-    file: PathBuf,
+    /// The app file, a project.toml, or the folder that holds one of them; app.jadpo if nothing says otherwise. With a
+    /// Worker it may be left out, and then nothing but that is run
+    file: Option<PathBuf>,
     /// Where HTTP is answered; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878")]
     listen: SocketAddr,
@@ -54,6 +56,11 @@ pub(crate) struct Args {
     /// Write the log as JSON lines, and nothing else
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    workers: WorkerArgs,
+    /// Answer for a Worker that is bound as a service and is not given, and log what it is asked
+    #[arg(long, requires = "paths")]
+    stand_in: bool,
 }
 
 /// How messages get to functions.
@@ -74,10 +81,13 @@ const GRACE: Duration = Duration::from_secs(10);
 
 /// Runs everything. Refusals come before anything is opened.
 pub(crate) fn run(args: &Args, linked: &Linked) -> Exit {
-    let file = load::found(&args.file);
-    let (program, settings) = match load::for_dev(&file, args.json) {
-        Ok(loaded) => loaded,
-        Err(exit) => return exit,
+    let named = args.file.as_deref().or((!args.workers.is_given()).then_some(Path::new("app.jadpo")));
+    let (file, program, settings) = match named.map(load::found) {
+        None => (PathBuf::new(), place::nothing_declared(), DevSettings::default()),
+        Some(file) => match load::for_dev(&file, args.json) {
+            Ok((program, settings)) => (file, program, settings),
+            Err(exit) => return exit,
+        },
     };
     if !args.json {
         log::for_people();
@@ -131,25 +141,29 @@ fn start(
         listen: Some(args.listen),
         linked,
         lets_pull: args.http_pull,
+        workers: args.workers.options(&args.store, true, args.stand_in, &[]),
     };
-    running::run(plan, options, |host, report, at| {
+    running::run(plan, options, |host, report, at, workers| {
         if args.json {
             running::log_concerns(host, report);
             running::log_api(host, report, at, true);
+            workers::log(host, workers);
         } else {
             let when = if is_immediate {
                 "a POST runs the functions and answers every attempt".to_owned()
             } else {
                 format!("what is due is delivered every {} s", tick.as_secs_f64())
             };
-            announce(&app, args, report, at.unwrap_or(args.listen), &when);
+            announce(&app, args, report, (at.unwrap_or(args.listen), &when), workers);
         }
     })
 }
 
 /// What runs, for the person who started it.
-fn announce(app: &str, args: &Args, report: &Report, at: SocketAddr, when: &str) {
-    output::line(&format!("{BOLD}jadpo dev{RESET}: app `{app}`, store {}", args.store.display()));
+fn announce(app: &str, args: &Args, report: &Report, (at, when): (SocketAddr, &str), workers: &[Running]) {
+    let app = if args.file.is_none() && args.workers.is_given() { String::new() } else { format!("app `{app}`, ") };
+    output::line(&format!("{BOLD}jadpo dev{RESET}: {app}store {}", args.store.display()));
+    workers::announce(workers);
     for queue in &report.queues {
         let who = match &queue.handler {
             Handler::Functions(functions) => {

@@ -17,14 +17,17 @@ mod tokens;
 mod triggers;
 mod webhooks;
 mod words;
+mod workers;
 mod wrangler;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 
 use crate::functions::Linked;
+use crate::workerd::child;
 use output::Exit;
 
 /// jadpo receives queues without losing a message.
@@ -56,6 +59,13 @@ enum Command {
     Tokens(tokens::Args),
     /// List, show and retry what is parked or has failed
     Deliveries(deliveries::Args),
+    /// For jadpo itself: becomes workerd, which then dies with whoever started it
+    #[command(name = child::BECOME, hide = true)]
+    Become {
+        /// The parent's process id, the program, and its arguments
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
 }
 
 /// Parses the arguments and runs the subcommand, with the functions that the binary brings along. A usage error exits
@@ -74,6 +84,7 @@ pub fn main(linked: Linked) -> ExitCode {
         Command::Webhooks(args) => webhooks::run(&args),
         Command::Tokens(args) => tokens::run(&args),
         Command::Deliveries(args) => deliveries::run(&args),
+        Command::Become { words } => return child::become_program(&words),
     };
     output::ended(exit).into()
 }

@@ -189,7 +189,8 @@ fn app(place: &Place, serving: Option<Serving>) -> Result<App, OperatorError> {
     }
 }
 
-fn nothing_declared() -> Program {
+/// An app that declares nothing.
+pub(super) fn nothing_declared() -> Program {
     Program {
         format: PROGRAM_FORMAT,
         app: String::new(),

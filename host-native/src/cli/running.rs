@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jadpo_core::admin::queues::{Mode, Serving};
@@ -14,14 +15,17 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::output::{self, Exit};
+use super::workers::Running;
 use crate::api::PREFIX;
 use crate::broker::Broker;
+use crate::d1::Databases;
 use crate::functions::{self, Functions, Linked};
 use crate::host::{NativeHost, now_ms};
 use crate::http::Client;
 use crate::log;
-use crate::server::{Access, Ended, Options, Report, Server, declare, let_pull, report, secrets};
+use crate::server::{Access, Ended, Options, Report, Server, declare, declare_workers, let_pull, report, secrets};
 use crate::store::{Durability, OpenError, OpenStore, StoreLock};
+use crate::workerd::{self, Failure, Prepared, Started};
 
 /// What keeps a server from starting: what happened, what to do, and the exit code.
 pub(super) struct Stop {
@@ -61,6 +65,8 @@ pub(super) struct Plan<'a> {
     pub(super) linked: &'a Linked,
     /// Whether every queue that nothing else handles can be pulled over HTTP.
     pub(super) lets_pull: bool,
+    /// The Workers that run beside it, if there are any.
+    pub(super) workers: Option<workerd::Options>,
 }
 
 /// How long a store is waited for that another process has, and how often it is looked.
@@ -78,15 +84,20 @@ pub(super) fn folder_of(file: &Path) -> PathBuf {
 /// Runs a server until a signal ends it. `announce` tells what it will do, when it can: the address is taken and the
 /// queues are there.
 pub(super) fn run(
-    plan: Plan<'_>,
+    mut plan: Plan<'_>,
     options: impl FnOnce(Option<SocketAddr>) -> Options,
-    announce: impl FnOnce(&NativeHost, &Report, Option<SocketAddr>),
+    announce: impl FnOnce(&NativeHost, &Report, Option<SocketAddr>, &[Running]),
 ) -> Result<(), Stop> {
-    let lock = locked(plan.store).map_err(store_stop)?;
-    let store = OpenStore::create_with(plan.store, plan.durability).map_err(store_stop)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Stop::failed(format!("cannot start: {error}"), None))?;
-    let ended = runtime.block_on(serve(plan, &store, options, announce));
+    // What is wrong with a Worker is told before anything is opened.
+    let workers = match plan.workers.take() {
+        Some(workers) => Some(runtime.block_on(Prepared::new(workers)).map_err(worker_stop)?),
+        None => None,
+    };
+    let lock = locked(plan.store).map_err(store_stop)?;
+    let store = OpenStore::create_with(plan.store, plan.durability).map_err(store_stop)?;
+    let ended = runtime.block_on(serve(plan, workers, &store, options, announce));
     // First the runtime, which holds handles of the store; then the store; then the right to it.
     drop(runtime);
     store.close();
@@ -119,9 +130,10 @@ fn locked(store: &Path) -> Result<StoreLock, OpenError> {
 
 async fn serve(
     plan: Plan<'_>,
+    workers: Option<Prepared>,
     store: &OpenStore,
     options: impl FnOnce(Option<SocketAddr>) -> Options,
-    announce: impl FnOnce(&NativeHost, &Report, Option<SocketAddr>),
+    announce: impl FnOnce(&NativeHost, &Report, Option<SocketAddr>, &[Running]),
 ) -> Result<(), Stop> {
     let Plan { program, triggers, folder, listen, linked, lets_pull, .. } = plan;
     let signals = Signals::new().map_err(|error| Stop::failed(format!("cannot listen for signals: {error}"), None))?;
@@ -137,11 +149,16 @@ async fn serve(
         let help = "change the app file, or the store's queues with `jadpo queues`".to_owned();
         Stop::failed(format!("the declared queues cannot be made: {error}"), Some(help))
     })?;
+    let workers = match workers {
+        Some(prepared) => Some(begin(prepared, &broker, &triggers).await?),
+        None => None,
+    };
     if lets_pull {
         let_pull(&broker, &triggers).await.map_err(unusable)?;
     }
     let told = report(&program, &triggers, &broker, linked, |name| host.env(name)).await.map_err(unusable)?;
-    announce(&host, &told, at);
+    let running = workers.as_ref().map(|(started, _)| Running::of(started)).unwrap_or_default();
+    announce(&host, &told, at, &running);
     let functions = Functions::new(Client::new(), linked.clone(), folder, broker.clone(), secrets(&program));
     let options = options(at);
     let mode = match options.access {
@@ -151,7 +168,7 @@ async fn serve(
     let serving = Serving::new(program.clone(), mode, at.map(|at| format!("http://{at}")), now_ms());
     broker.set_serving(&serving).await.map_err(unusable)?;
     let app = App::new(program);
-    let server = Server { host, app, broker, functions, triggers, listener, workers: None, options };
+    let server = Server { host, app, broker, functions, triggers, listener, workers, options };
     match server.run(signals.any()).await {
         Ended::Stopped => Ok(()),
         Ended::Failed => {
@@ -238,6 +255,23 @@ impl Signals {
         });
         name
     }
+}
+
+/// Declares the Workers' queues and starts them: what is refused by the one is told before anything runs.
+async fn begin(prepared: Prepared, broker: &Broker, triggers: &Triggers) -> Result<(Started, Databases), Stop> {
+    let all = Arc::new(prepared.workers());
+    declare_workers(broker, &all, &Arc::new(triggers.clone())).await.map_err(|error| {
+        let help = "change the Wrangler file, or the store's queues with `jadpo queues`".to_owned();
+        Stop::wrong(format!("the Workers' queues cannot be made: {error}"), Some(help))
+    })?;
+    let databases = Databases::new(prepared.databases());
+    let started = prepared.start().await.map_err(worker_stop)?;
+    Ok((started, databases))
+}
+
+fn worker_stop(failure: Failure) -> Stop {
+    let Failure { what, help, is_input } = failure;
+    if is_input { Stop::wrong(what, help) } else { Stop::failed(what, help) }
 }
 
 fn store_stop(error: OpenError) -> Stop {

@@ -13,7 +13,9 @@ use jadpo_core::trigger::Triggers;
 
 use super::load::{self, Load};
 use super::output::Exit;
+use super::place;
 use super::running::{self, Plan, Stop};
+use super::workers::{self, WorkerArgs};
 use crate::functions::Linked;
 use crate::server::{Access, Options, Pace};
 use crate::store::Durability;
@@ -21,9 +23,10 @@ use crate::store::Durability;
 /// Arguments of `jadpo serve`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The app file, a project.toml or a program.json
-    #[arg(default_value = "app.jadpo", env = "JADPO_FILE")]
-    file: PathBuf,
+    /// The app file, a project.toml or a program.json; app.jadpo if nothing says otherwise. With a Worker it may be left
+    /// out, and then nothing but that is run
+    #[arg(env = "JADPO_FILE")]
+    file: Option<PathBuf>,
     /// Which native deployable to run; may be left out if there is only one
     #[arg(long, value_name = "NAME", env = "JADPO_DEPLOYABLE")]
     deployable: Option<String>,
@@ -44,6 +47,11 @@ pub(crate) struct Args {
     /// What an answer promises: that it is on disk, or only that it will be soon
     #[arg(long, value_name = "HOW", default_value = "full", env = "JADPO_DURABILITY")]
     durability: Promise,
+    #[command(flatten)]
+    workers: WorkerArgs,
+    /// A secret of the Workers whose value is in the environment, under this name; may be given again
+    #[arg(long = "secret", value_name = "NAME", requires = "paths")]
+    secrets: Vec<String>,
 }
 
 /// What is true when a request is answered.
@@ -57,17 +65,20 @@ enum Promise {
 
 /// Runs the server. Refusals come before anything is opened.
 pub(crate) fn run(args: &Args, linked: &Linked) -> Exit {
-    let file = load::found(&args.file);
-    let program = match load::program(&file, args.deployable.as_deref(), false) {
-        Load::Program(program) => *program,
-        Load::Reported(exit) => return exit,
+    let named = args.file.as_deref().or((!args.workers.is_given()).then_some(Path::new("app.jadpo")));
+    let started = match named.map(load::found) {
+        None => start(args, Path::new(""), place::nothing_declared(), linked),
+        Some(file) => match load::program(&file, args.deployable.as_deref(), false) {
+            Load::Program(program) => start(args, &file, *program, linked),
+            Load::Reported(exit) => return exit,
+        },
     };
-    start(args, &file, program, linked).map_or_else(Stop::said, |()| Exit::Done)
+    started.map_or_else(Stop::said, |()| Exit::Done)
 }
 
 fn start(args: &Args, file: &Path, program: Program, linked: &Linked) -> Result<(), Stop> {
-    let deployable = choose(&program, args.deployable.as_deref())?;
-    let has = |trigger| deployable.triggers.contains(&trigger);
+    let triggers = triggers(args, &program)?;
+    let has = |trigger| triggers.contains(&trigger);
     let enqueue = token(ENQUEUE_TOKEN)?;
     let enqueue_is_off = enqueue.is_none() && has(Trigger::Http);
     let admin = token(ADMIN_TOKEN)?;
@@ -93,8 +104,10 @@ fn start(args: &Args, file: &Path, program: Program, linked: &Linked) -> Result<
         listen: has(Trigger::Http).then_some(args.listen),
         linked,
         lets_pull: false,
+        workers: args.workers.options(&args.store, false, false, &args.secrets),
     };
-    running::run(plan, options, |host, report, at| {
+    running::run(plan, options, |host, report, at, workers| {
+        workers::log(host, workers);
         running::log_concerns(host, report);
         running::log_api(host, report, at, false);
         if enqueue_is_off {
@@ -102,6 +115,14 @@ fn start(args: &Args, file: &Path, program: Program, linked: &Linked) -> Result<
             host.log(LogEntry { level: Level::Warn, event: "enqueue.off", fields });
         }
     })
+}
+
+/// What the server is for: what its deployable says, and everything where there are only Workers.
+fn triggers(args: &Args, program: &Program) -> Result<Vec<Trigger>, Stop> {
+    if args.file.is_none() && args.workers.is_given() {
+        return Ok(vec![Trigger::Http, Trigger::Tick, Trigger::Subscribers]);
+    }
+    Ok(choose(program, args.deployable.as_deref())?.triggers.into_iter().collect())
 }
 
 fn variable(name: &str) -> Option<String> {

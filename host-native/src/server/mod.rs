@@ -6,6 +6,7 @@
 mod again;
 mod answer;
 mod api;
+mod asked;
 mod body;
 mod connections;
 mod declare;
@@ -49,16 +50,19 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::broker::Broker;
+use crate::d1::Databases;
 use crate::functions::Functions;
 use crate::host::NativeHost;
-use crate::workerd::Workerd;
+use crate::workerd::Started;
 
 pub(crate) use declare::dead_letters;
 pub use declare::{declare, let_pull};
 pub use drain::Pace;
 pub use guard::Access;
 pub use report::{Concern, DeclaredQueue, Handler, Report, report, secrets};
+pub(crate) use workers::declare as declare_workers;
 
+use asked::AskedByWorkers;
 use health::Readiness;
 use places::Places;
 use pulling::Standings;
@@ -84,8 +88,8 @@ pub struct Server {
     pub triggers: Triggers,
     /// Where HTTP is answered, if it is.
     pub listener: Option<TcpListener>,
-    /// The Workers that run beside it, if there are any.
-    pub workers: Option<Workerd>,
+    /// The Workers that run beside it, if there are any, and their databases.
+    pub workers: Option<(Started, Databases)>,
     /// How it behaves.
     pub options: Options,
 }
@@ -191,9 +195,11 @@ impl Server {
         let most = connections::most();
         shared.log(Level::Info, "server.started", started(&shared, at));
         let mut work = begin(&shared, &stopping);
-        if let Some(workerd) = workers {
-            work.spawn(workers::run(shared.clone(), workerd, stopping.clone()));
-        }
+        let workerd = workers.map(|(started, databases)| {
+            work.spawn(workers::run(shared.clone(), started.handle(), stopping.clone()));
+            // It runs until what it was given has ended.
+            tokio::spawn(started.run(AskedByWorkers::new(&shared, databases), closed.clone()))
+        });
         let http = listener.map(|listener| tokio::spawn(listen::run(listener, shared.clone(), most, closed)));
         let told = tokio::select! {
             why = stop => Some(why),
@@ -213,8 +219,8 @@ impl Server {
         };
         finish(&shared, work).await;
         let _ = closing.send(true);
-        if let Some(http) = http {
-            let _ = http.await;
+        for part in [http, workerd].into_iter().flatten() {
+            let _ = part.await;
         }
         shared.log(Level::Info, "server.stopped", vec![]);
         ended

@@ -1,7 +1,7 @@
 //! HTTP to a unix socket, over connections that are kept while they are idle.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http_body_util::combinators::UnsyncBoxBody;
@@ -27,8 +27,8 @@ pub(crate) struct Link {
 /// Why there is no answer.
 #[derive(Debug)]
 pub(crate) enum Unanswered {
-    /// Nothing was sent.
-    Unsent(String),
+    /// Nothing was sent: here it is again.
+    Unsent(String, Box<Request<Body>>),
     /// It was sent, in part or whole, and nobody knows what came of it.
     Broken(String),
 }
@@ -36,10 +36,6 @@ pub(crate) enum Unanswered {
 impl Link {
     pub(crate) fn to(path: PathBuf) -> Self {
         Self { path: Arc::new(path), idle: Arc::default() }
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Sends a request. A kept connection that turns out to be closed is replaced by another, as long as nothing of the
@@ -50,7 +46,10 @@ impl Link {
             let was_kept = kept.is_some();
             let mut connection = match kept {
                 Some(connection) => connection,
-                None => self.connect().await.map_err(|error| Unanswered::Unsent(error.to_string()))?,
+                None => match self.connect().await {
+                    Ok(connection) => connection,
+                    Err(error) => return Err(Unanswered::Unsent(error.to_string(), Box::new(request))),
+                },
             };
             if connection.is_closed() {
                 continue;
@@ -62,7 +61,9 @@ impl Link {
                 }
                 Err(mut error) => match error.take_message() {
                     Some(unsent) if was_kept => request = unsent,
-                    Some(_) => return Err(Unanswered::Unsent(error.into_error().to_string())),
+                    Some(unsent) => {
+                        return Err(Unanswered::Unsent(error.into_error().to_string(), Box::new(unsent)));
+                    }
                     None => return Err(Unanswered::Broken(in_words(&error.into_error()))),
                 },
             }

@@ -4,10 +4,24 @@
 //! a small Worker that hands them on, and the requests of each Worker's HTTP address. Out of it come what producers send,
 //! what is asked of databases, and what Workers log.
 
-#![allow(dead_code)]
-
+mod bundle;
+pub mod child;
+mod config;
+mod failure;
+mod inner;
 mod link;
+mod modules;
+mod node;
 mod phase;
+mod prepare;
+mod process;
+mod project;
+mod proxy;
+mod reload;
+mod run;
+mod secrets;
+mod tails;
+mod tools;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,8 +34,12 @@ use jadpo_core::workers::Worker;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
+pub use failure::Failure;
+pub(crate) use inner::{Answer, Asked};
 use link::{Unanswered, in_words};
 use phase::Phases;
+pub use prepare::{Options, Prepared, Started};
+pub use tools::Named;
 
 /// Most bytes of the dispatcher's answer.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
@@ -29,7 +47,7 @@ const ANSWER_BYTES_MAX: usize = 1 << 20;
 /// A Wrangler file that is to be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// The file.
+    /// The file, or the folder that it is in.
     pub file: PathBuf,
     /// Which of its environments, if one was named.
     pub environment: Option<String>,
@@ -76,6 +94,7 @@ impl Workerd {
     ) -> Result<(StatusCode, Bytes), CallError> {
         let until = Instant::now() + limit;
         let up = self.phases.up(until).await.map_err(CallError::NotStarted)?;
+        let _busy = up.begin();
         let request = Request::post(path_and_query)
             .header(hyper::header::HOST, "dispatcher")
             .body(Full::new(body).map_err(|never| match never {}).boxed_unsync())
@@ -89,7 +108,7 @@ impl Workerd {
         };
         match timeout_at(until, answer).await {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(Unanswered::Unsent(error))) => Err(CallError::NotStarted(error)),
+            Ok(Err(Unanswered::Unsent(error, _))) => Err(CallError::NotStarted(error)),
             Ok(Err(Unanswered::Broken(error))) => {
                 let (outcome, why) = up.ended().await;
                 Err(CallError::Broken { outcome, error: why.unwrap_or(error) })

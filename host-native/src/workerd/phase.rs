@@ -1,6 +1,5 @@
 //! Whether workerd runs, for everybody who asks something of it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,13 +27,40 @@ pub(super) enum Phase {
 pub(super) struct Up {
     /// Takes batches and occurrences.
     pub(super) dispatcher: Link,
-    /// Each Worker's HTTP, by the Worker's name.
-    pub(super) workers: Arc<BTreeMap<String, Link>>,
+    /// Each Worker's HTTP, in the order in which the Workers were given.
+    pub(super) workers: Arc<Vec<Link>>,
+    /// How many batches and requests run in it.
+    pub(super) busy: Arc<watch::Sender<usize>>,
     /// Why it ended, once it has: Cloudflare's word, and ours.
     pub(super) end: watch::Receiver<Option<(&'static str, String)>>,
 }
 
+/// Something that runs in a workerd, until it is dropped.
+pub(super) struct Busy(Arc<watch::Sender<usize>>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count = count.saturating_sub(1));
+    }
+}
+
 impl Up {
+    /// Marks something that begins to run in it.
+    pub(super) fn begin(&self) -> Busy {
+        self.busy.send_modify(|count| *count += 1);
+        Busy(self.busy.clone())
+    }
+
+    /// Until nothing runs in it any more, or so long.
+    pub(super) async fn is_idle(&self, limit: Duration) {
+        let _ = timeout(limit, self.busy.subscribe().wait_for(|count| *count == 0)).await;
+    }
+
+    /// As [`Up::ended`], for who does not wait long: the Worker may have broken it off itself.
+    pub(super) async fn ended_soon(&self) -> (&'static str, Option<String>) {
+        timeout(Duration::from_millis(50), self.ended()).await.unwrap_or(("canceled", None))
+    }
+
     /// Why it ended; what is broken and did not end was broken off by the Worker.
     pub(super) async fn ended(&self) -> (&'static str, Option<String>) {
         let mut end = self.end.clone();

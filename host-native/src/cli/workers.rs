@@ -1,0 +1,147 @@
+//! What `jadpo dev` and `jadpo serve` share about Workers: the options, and what is said of those that run.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use jadpo_core::host::{Host, Level, LogEntry};
+use jadpo_core::workers::Worker;
+
+use super::output;
+use crate::host::NativeHost;
+use crate::workerd::{Named, Options, Source, Started};
+
+/// The options.
+#[derive(clap::Args)]
+pub(super) struct WorkerArgs {
+    /// A Worker to run beside the queues: its folder, or its Wrangler file; may be given again
+    #[arg(long = "worker", value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// The environment of the Wrangler files that is meant
+    #[arg(long = "env", value_name = "NAME", requires = "paths")]
+    environment: Option<String>,
+    /// Where the first Worker answers HTTP; each next one at the next port, unless its file has a `dev.port`; port 0 takes
+    /// free ones
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8787", env = "JADPO_WORKER_LISTEN")]
+    worker_listen: SocketAddr,
+    /// workerd's program; else it is the one of the nearest node_modules, or is fetched by npm
+    #[arg(long, value_name = "PATH", env = "JADPO_WORKERD")]
+    workerd: Option<PathBuf>,
+    /// esbuild's program, likewise
+    #[arg(long, value_name = "PATH", env = "JADPO_ESBUILD")]
+    esbuild: Option<PathBuf>,
+}
+
+/// A Worker that runs, and where it answers.
+pub(super) struct Running {
+    pub(super) worker: Worker,
+    pub(super) at: SocketAddr,
+}
+
+impl Running {
+    /// Those that were started.
+    pub(super) fn of(started: &Started) -> Vec<Self> {
+        let workers = started.workers();
+        let at = started.addresses().iter().map(|(_, at)| *at);
+        workers.into_iter().zip(at).map(|(worker, at)| Self { worker, at }).collect()
+    }
+}
+
+impl WorkerArgs {
+    /// Whether a Worker is to run.
+    pub(super) fn is_given(&self) -> bool {
+        !self.paths.is_empty()
+    }
+
+    /// What is to run, if anything is; what it keeps lies beside the store.
+    pub(super) fn options(&self, store: &Path, is_dev: bool, stands_in: bool, secrets: &[String]) -> Option<Options> {
+        if self.paths.is_empty() {
+            return None;
+        }
+        let sources =
+            self.paths.iter().map(|file| Source { file: file.clone(), environment: self.environment.clone() });
+        Some(Options {
+            sources: sources.collect(),
+            tools: Named { workerd: self.workerd.clone(), esbuild: self.esbuild.clone() },
+            state: state_of(store),
+            listen: self.worker_listen,
+            is_dev,
+            stands_in,
+            secrets: secrets.to_vec(),
+        })
+    }
+}
+
+/// Where what Workers store is kept: beside the store, under its name without the ending.
+pub(super) fn state_of(store: &Path) -> PathBuf {
+    let mut name = store.file_stem().unwrap_or_default().to_owned();
+    name.push("-workers");
+    let state = store.with_file_name(name);
+    // workerd runs in a folder of its own.
+    std::path::absolute(&state).unwrap_or(state)
+}
+
+/// The Workers, for the person who started them.
+pub(super) fn announce(all: &[Running]) {
+    for Running { worker, at } in all {
+        output::line(&format!("  worker   {BOLD}http://{at}{RESET}  {}", worker.name));
+        for part in parts(worker) {
+            output::line(&format!("           {part}"));
+        }
+    }
+}
+
+/// What a Worker has, a line for each.
+fn parts(worker: &Worker) -> Vec<String> {
+    let mut parts = Vec::new();
+    for consumer in &worker.consumers {
+        let set = consumer.settings();
+        let (size, wait) = (set.batch_size, f64::from(set.batch_wait_ms) / 1_000.0);
+        let retries = match set.max_retries {
+            1 => "1 retry".to_owned(),
+            retries => format!("{retries} retries"),
+        };
+        let then = match &consumer.dead_letter_queue {
+            Some(queue) => format!("then to {queue}"),
+            None => "then deleted".to_owned(),
+        };
+        parts.push(format!("consumes {}: batches of {size}, after {wait} s; {retries}, {then}", consumer.queue));
+    }
+    let sends = worker.producers.iter().map(|producer| format!("{} (env.{})", producer.queue, producer.binding));
+    let calls = worker.services.iter().map(|service| format!("{} (env.{})", service.service, service.binding));
+    let stores = worker.databases.iter().map(|database| {
+        format!("{} (env.{})", database.name.as_deref().unwrap_or(&database.binding), database.binding)
+    });
+    let objects = worker.durable_objects.iter().map(|object| format!("{} (env.{})", object.class, object.binding));
+    let lists: [(&str, Vec<String>); 4] = [
+        ("sends to", sends.collect()),
+        ("calls", calls.collect()),
+        ("D1", stores.collect()),
+        ("objects", objects.collect()),
+    ];
+    for (what, list) in lists {
+        if !list.is_empty() {
+            parts.push(format!("{what} {}", list.join(", ")));
+        }
+    }
+    if !worker.crons.is_empty() {
+        parts.push(format!("cron {}", worker.crons.join(" | ")));
+    }
+    parts
+}
+
+/// The Workers, as lines of the log.
+pub(super) fn log(host: &NativeHost, all: &[Running]) {
+    for Running { worker, at } in all {
+        let consumes: Vec<&str> = worker.consumers.iter().map(|consumer| consumer.queue.as_str()).collect();
+        let fields = vec![
+            ("worker", worker.name.as_str().into()),
+            ("url", format!("http://{at}").into()),
+            ("consumes", consumes.into()),
+            ("crons", worker.crons.clone().into()),
+        ];
+        host.log(LogEntry { level: Level::Info, event: "worker.ready", fields });
+    }
+}
+
+const BOLD: &str = "\u{1b}[1m";
+const RESET: &str = "\u{1b}[0m";

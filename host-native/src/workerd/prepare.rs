@@ -1,0 +1,256 @@
+//! From what was asked for to Workers that run: read and bundled first, which touches nothing; then started.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jadpo_core::workers::{Worker, conflicts, strangers};
+use tempfile::TempDir;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use super::child::Nursery;
+use super::failure::Failure;
+use super::inner::{self, Asked};
+use super::phase::{Phase, Phases};
+use super::process::Process;
+use super::project::{self, Loading, Project};
+use super::run::Keeper;
+use super::tools::{Named, Tool, newest_date};
+use super::{Source, Workerd, proxy, reload};
+
+/// Longest path of the folder of the sockets: the system takes 108 bytes for a socket's whole path, some 104.
+const FOLDER_BYTES_MAX: usize = 80;
+
+/// What is to run, and how.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The Workers.
+    pub sources: Vec<Source>,
+    /// Tools that were named.
+    pub tools: Named,
+    /// Where what Workers store is kept.
+    pub state: PathBuf,
+    /// Where the first Worker's HTTP is answered; each next one's at the next port, unless its file names one. With port 0
+    /// all of them take free ones.
+    pub listen: SocketAddr,
+    /// Whether this is development: then changes of the sources are followed.
+    pub is_dev: bool,
+    /// Whether a Worker that is called and is not here is answered for.
+    pub stands_in: bool,
+    /// Secrets that this process's environment has.
+    pub secrets: Vec<String>,
+}
+
+/// Workers that are ready to be started.
+#[derive(Debug)]
+pub struct Prepared {
+    options: Options,
+    loading: Loading,
+    program: PathBuf,
+    scratch: TempDir,
+    projects: Vec<Project>,
+}
+
+/// Workers that run, and are answered once [`Started::run`] is.
+pub struct Started {
+    handle: Workerd,
+    addresses: Vec<(String, SocketAddr)>,
+    options: Options,
+    loading: Loading,
+    keeper: Keeper,
+    process: Process,
+    projects: Vec<Project>,
+    inner: UnixListener,
+    doors: Vec<TcpListener>,
+    /// Last, so that it goes after everything that uses it.
+    scratch: TempDir,
+}
+
+impl std::fmt::Debug for Started {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Started").field("addresses", &self.addresses).finish_non_exhaustive()
+    }
+}
+
+impl Prepared {
+    /// Reads the Wrangler files and makes what they describe.
+    ///
+    /// # Errors
+    /// [`Failure`]: a file that is refused, code that cannot be bundled, a tool that is not to be had.
+    pub async fn new(options: Options) -> Result<Self, Failure> {
+        let first = options.sources.first().map(|source| source.file.clone()).unwrap_or_default();
+        let folder = project::found(&first)?.parent().map(Path::to_owned).unwrap_or_default();
+        let program = Tool::Workerd.find(&options.tools, &folder).await?;
+        let loading = Loading {
+            tools: options.tools.clone(),
+            newest_date: newest_date(&program).await,
+            is_dev: options.is_dev,
+            from_environment: options.secrets.clone(),
+        };
+        let scratch = scratch()?;
+        let projects = reload::load(&options.sources, &loading, scratch.path()).await?;
+        let prepared = Self { options, loading, program, scratch, projects };
+        prepared.agree()?;
+        Ok(prepared)
+    }
+
+    /// The Workers, as their files describe them.
+    #[must_use]
+    pub fn workers(&self) -> Vec<Worker> {
+        workers_of(&self.projects)
+    }
+
+    /// The folder of their databases.
+    #[must_use]
+    pub fn databases(&self) -> PathBuf {
+        self.options.state.join("d1")
+    }
+
+    /// Whether the Workers can run beside each other.
+    fn agree(&self) -> Result<(), Failure> {
+        let workers = self.workers();
+        let mut found = conflicts(&workers);
+        if !self.options.stands_in {
+            found.extend(strangers(&workers));
+        }
+        let lines: Vec<String> = found
+            .iter()
+            .map(|note| {
+                let help = note.help.as_ref().map(|help| format!("\n    help: {help}")).unwrap_or_default();
+                format!("  {}: {}{help}", note.path, note.message)
+            })
+            .collect();
+        if lines.is_empty() {
+            return Ok(());
+        }
+        Err(Failure::wrong(format!("the Workers cannot run together:\n{}", lines.join("\n")), ""))
+    }
+
+    /// Takes the addresses and starts workerd. What Workers ask is answered from [`Started::run`] on.
+    ///
+    /// # Errors
+    /// [`Failure`]: an address that is taken, a Worker that workerd refuses.
+    pub async fn start(self) -> Result<Started, Failure> {
+        let Self { options, loading, program, scratch, projects } = self;
+        let mut doors = Vec::new();
+        let mut addresses = Vec::new();
+        for (index, project) in projects.iter().enumerate() {
+            let (door, at) = bind(wanted(&options, index, project), &project.worker.name).await?;
+            doors.push(door);
+            addresses.push((project.worker.name.clone(), at));
+        }
+        let nursery = Nursery::new().map_err(|error| Failure::failed(format!("cannot start a thread: {error}"), ""))?;
+        let (phase, phases) = watch::channel(Phase::Starting);
+        let (workers, running) = watch::channel(Arc::new(Vec::new()));
+        let mut keeper = Keeper {
+            nursery,
+            program,
+            scratch: scratch.path().to_owned(),
+            objects: options.state.join("objects"),
+            stands_in: options.stands_in,
+            started: 0,
+            phase,
+            workers,
+        };
+        let inner = UnixListener::bind(keeper.inner());
+        let inner = inner.map_err(|error| Failure::failed(format!("cannot listen for workerd: {error}"), ""))?;
+        let process = keeper.start(&projects).await?;
+        let handle = Workerd { phases: Phases(phases), workers: running };
+        Ok(Started { handle, addresses, options, loading, keeper, process, projects, inner, doors, scratch })
+    }
+}
+
+impl Started {
+    /// What others ask of the Workers.
+    #[must_use]
+    pub fn handle(&self) -> Workerd {
+        self.handle.clone()
+    }
+
+    /// The Workers that were started.
+    #[must_use]
+    pub fn workers(&self) -> Vec<Worker> {
+        workers_of(&self.projects)
+    }
+
+    /// Each Worker's HTTP address, by its name, in the order in which they were given.
+    #[must_use]
+    pub fn addresses(&self) -> &[(String, SocketAddr)] {
+        &self.addresses
+    }
+
+    /// Answers the Workers and their clients until `closing` says so.
+    pub(crate) async fn run(self, asked: impl Asked, closing: watch::Receiver<bool>) {
+        let Self { handle, options, loading, keeper, process, projects, inner, doors, scratch, .. } = self;
+        let (ended, is_ended) = watch::channel(false);
+        let mut work = JoinSet::new();
+        work.spawn(inner::serve(inner, Arc::new(asked), is_ended));
+        for (index, door) in doors.into_iter().enumerate() {
+            work.spawn(proxy::serve(door, index, handle.phases.clone(), closing.clone()));
+        }
+        let (reloaded, changed) = mpsc::channel(1);
+        let watching = options.is_dev.then(|| {
+            let folder = scratch.path().to_owned();
+            tokio::spawn(reload::watch(options.sources, loading, folder, projects.clone(), reloaded))
+        });
+        keeper.run(process, projects, changed, closing).await;
+        let _ = ended.send(true);
+        if let Some(watching) = watching {
+            watching.abort();
+        }
+        while work.join_next().await.is_some() {}
+        drop(scratch);
+    }
+}
+
+fn workers_of(projects: &[Project]) -> Vec<Worker> {
+    projects.iter().map(|project| project.worker.clone()).collect()
+}
+
+/// Where a Worker's HTTP is to be answered.
+fn wanted(options: &Options, index: usize, project: &Project) -> SocketAddr {
+    let mut address = options.listen;
+    if address.port() != 0 {
+        let next = address.port().saturating_add(u16::try_from(index).unwrap_or(u16::MAX));
+        address.set_port(project.worker.port.unwrap_or(next));
+    }
+    address
+}
+
+async fn bind(address: SocketAddr, worker: &str) -> Result<(TcpListener, SocketAddr), Failure> {
+    let bound = TcpListener::bind(address).await.and_then(|door| Ok((door.local_addr()?, door)));
+    match bound {
+        Ok((at, door)) => Ok((door, at)),
+        Err(error) => {
+            let why = match error.kind() {
+                std::io::ErrorKind::AddrInUse => "another program listens there".to_owned(),
+                _ => error.to_string(),
+            };
+            let what = format!("the Worker `{worker}` cannot listen on {address}: {why}");
+            Err(Failure::failed(
+                what,
+                "name another with --worker-listen, or `dev.port` in its file; port 0 takes a free one",
+            ))
+        }
+    }
+}
+
+/// A folder that nobody else may enter, with a path that is short enough for sockets in it.
+fn scratch() -> Result<TempDir, Failure> {
+    let mut bases = vec![std::env::temp_dir()];
+    bases.push(PathBuf::from("/tmp"));
+    let mut last = None;
+    for base in bases {
+        if base.as_os_str().len() > FOLDER_BYTES_MAX {
+            continue;
+        }
+        match tempfile::Builder::new().prefix("jadpo-").tempdir_in(&base) {
+            Ok(folder) => return Ok(folder),
+            Err(error) => last = Some(format!("{}: {error}", base.display())),
+        }
+    }
+    let why = last.unwrap_or_else(|| "its path is too long for sockets".to_owned());
+    Err(Failure::failed(format!("a temporary folder cannot be made: {why}"), "name another by TMPDIR"))
+}

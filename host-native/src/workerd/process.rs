@@ -1,0 +1,271 @@
+//! One workerd, from its start to its end: its sockets, what it says, and whether it still answers.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::process::ExitStatus;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Empty};
+use hyper::Request;
+use jadpo_core::host::{Level, LogEntry};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::Deserialize;
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use tokio::process::Child;
+use tokio::sync::{oneshot, watch};
+use tokio::time::{sleep, timeout};
+
+use super::child::Nursery;
+use super::config::Places;
+use super::failure::Failure;
+use super::link::Link;
+use super::phase::Up;
+use super::project::Project;
+use crate::log;
+
+/// How long workerd may take until its sockets are open: what Workers do at their start is part of that.
+const START_MAX: Duration = Duration::from_secs(30);
+/// How often it is asked whether its thread is free, and how long a handler may hold it: Cloudflare's limit of CPU time.
+const PING_EVERY: Duration = Duration::from_secs(1);
+/// How long it has for its own end.
+const END_MAX: Duration = Duration::from_secs(2);
+/// Lines that are kept of what it said at its start, and bytes of one.
+const LINES_KEPT: usize = 60;
+const LINE_BYTES_MAX: usize = 64 * 1024;
+
+/// A workerd that runs.
+pub(super) struct Process {
+    pub(super) up: Up,
+    child: Child,
+    end: watch::Sender<Option<(&'static str, String)>>,
+}
+
+/// A line of workerd's own log.
+#[derive(Deserialize)]
+struct Said {
+    event: Option<String>,
+    socket: Option<String>,
+    level: Option<String>,
+    message: Option<String>,
+    /// Where in workerd it was said; a Worker's `console` has none.
+    source: Option<String>,
+}
+
+impl Process {
+    /// Starts workerd on the config that was written, and waits until it can be asked.
+    pub(super) async fn start(
+        nursery: &Nursery,
+        program: &Path,
+        projects: &[Project],
+        places: &Places<'_>,
+    ) -> Result<Self, Failure> {
+        let child = nursery.workerd(program, &places.config(), places.folder).await;
+        let mut child = child.map_err(|error| {
+            let help = "name another with --workerd, or leave that out: it is then found or fetched by npm";
+            Failure::failed(format!("workerd ({}) cannot be run: {error}", program.display()), help)
+        })?;
+        let kept = Kept::default();
+        let (opened, is_open) = oneshot::channel();
+        let sockets = projects.len() + 1;
+        let out = child.stdout.take().map(|out| tokio::spawn(listen(out, kept.clone(), Some((sockets, opened)))));
+        let err = child.stderr.take().map(|err| tokio::spawn(listen(err, kept.clone(), None)));
+        tokio::select! {
+            opened = is_open => if opened.is_err() {
+                return Err(not_started(&mut child, (out, err), &kept, projects).await);
+            },
+            () = sleep(START_MAX) => {
+                let _ = child.kill().await;
+                let what = format!("workerd was not ready within {} s", START_MAX.as_secs());
+                return Err(Failure::wrong(what, "a Worker holds its thread while its script is first run: a loop, or much to do"));
+            }
+        }
+        let workers = (0..projects.len()).map(|index| Link::to(places.worker(index))).collect();
+        let (end, ends) = watch::channel(None);
+        let up = Up {
+            dispatcher: Link::to(places.dispatcher()),
+            workers: Arc::new(workers),
+            busy: Arc::new(watch::Sender::new(0)),
+            end: ends,
+        };
+        Ok(Self { up, child, end })
+    }
+
+    /// Until it ends by itself.
+    pub(super) async fn ended(&mut self) -> String {
+        match self.child.wait().await {
+            Ok(status) => format!("workerd ended: {}", how(status)),
+            Err(error) => format!("nobody knows whether workerd still runs: {error}"),
+        }
+    }
+
+    /// Until it has not answered for so long.
+    pub(super) fn hangs(&self, limit: Duration) -> impl Future<Output = String> + use<> {
+        let dispatcher = self.up.dispatcher.clone();
+        async move {
+            loop {
+                sleep(PING_EVERY).await;
+                let body = Empty::new().map_err(|never| match never {}).boxed_unsync();
+                let request = Request::get("/ping").header(hyper::header::HOST, "dispatcher").body(body);
+                let Ok(request) = request else { continue };
+                // One that is broken off says that it ends, and that is somebody else's to see.
+                if timeout(limit, dispatcher.send(request)).await.is_err() {
+                    return format!("a handler held workerd's only thread for {} s", limit.as_secs());
+                }
+            }
+        }
+    }
+
+    /// Ends it, and says why to whoever waits for an answer of it.
+    pub(super) async fn end(mut self, outcome: &'static str, why: String) {
+        // First the word, so that whoever sees a connection break finds it.
+        let _ = self.end.send(Some((outcome, why)));
+        let is_told = outcome != "exceededCpu" && self.tell();
+        if !is_told || timeout(END_MAX, self.child.wait()).await.is_err() {
+            let _ = self.child.kill().await;
+        }
+    }
+
+    fn tell(&self) -> bool {
+        let id = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        id.is_some_and(|id| kill_process(id, Signal::TERM).is_ok())
+    }
+}
+
+fn how(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("killed by signal {signal}"),
+        (None, None) => "in an unknown way".to_owned(),
+    }
+}
+
+/// What it said until its sockets were open, and whether they are.
+#[derive(Clone, Default)]
+struct Kept {
+    lines: Arc<Mutex<VecDeque<String>>>,
+    is_open: Arc<AtomicBool>,
+}
+
+type Listening = Option<tokio::task::JoinHandle<()>>;
+
+/// Why it did not start: what it said, in the names that the person knows.
+async fn not_started(
+    child: &mut Child,
+    (out, err): (Listening, Listening),
+    kept: &Kept,
+    projects: &[Project],
+) -> Failure {
+    let status = timeout(END_MAX, child.wait()).await;
+    for listening in [out, err].into_iter().flatten() {
+        let _ = timeout(END_MAX, listening).await;
+    }
+    let _ = child.kill().await;
+    let said: Vec<String> = kept.lines.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect();
+    let said = said.join("\n").replace("service worker:", "Worker ");
+    let help = if said.contains("No such module \"node:") {
+        "a module of Node.js is there with `\"compatibility_flags\": [\"nodejs_compat\"]` in the Wrangler file"
+    } else if said.contains("No such module") {
+        "an import that is not bundled must be a file that a rule of the Wrangler file makes a module"
+    } else {
+        ""
+    };
+    let names: Vec<&str> = projects.iter().map(|project| project.worker.name.as_str()).collect();
+    let of = names.join(", ");
+    let what = match status {
+        _ if !said.is_empty() => format!("workerd refuses what it is to run ({of}):\n{said}"),
+        Ok(Ok(status)) => format!("workerd ended at its start: {}", how(status)),
+        _ => "workerd did not start".to_owned(),
+    };
+    Failure::wrong(what, help)
+}
+
+/// Reads what workerd says. Until its sockets are open all of it counts; after that a Worker's `console` comes another
+/// way, with the event that it belongs to, and only workerd's own words are left.
+async fn listen(from: impl AsyncRead + Unpin, kept: Kept, mut opening: Option<(usize, oneshot::Sender<()>)>) {
+    let mut lines = BufReader::new(from);
+    let mut line = Vec::new();
+    while let Ok(count @ 1..) = read_line(&mut lines, &mut line).await {
+        let _ = count;
+        let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+        let said: Option<Said> = serde_json::from_str(&text).ok();
+        if let Some(Said { event: Some(event), .. }) = &said {
+            if event == "listen" && said.as_ref().is_some_and(|said| said.socket.is_some()) {
+                opening = match opening.take() {
+                    Some((1, opened)) => {
+                        kept.is_open.store(true, Ordering::Release);
+                        let _ = opened.send(());
+                        None
+                    }
+                    Some((more, opened)) => Some((more - 1, opened)),
+                    None => None,
+                };
+            }
+            continue;
+        }
+        match said {
+            Some(said) => tell(&said, &kept),
+            None => keep(&kept, text),
+        }
+    }
+}
+
+fn tell(said: &Said, kept: &Kept) {
+    let is_open = kept.is_open.load(Ordering::Acquire);
+    let (Some(message), level) = (&said.message, said.level.as_deref().unwrap_or("info")) else { return };
+    let level = match level {
+        "error" | "fatal" => Level::Error,
+        "warn" | "warning" => Level::Warn,
+        _ => Level::Info,
+    };
+    if said.source.is_none() {
+        if !is_open {
+            // What a script logs when it is first run.
+            let fields = vec![("during", "start".into()), ("text", message.as_str().into())];
+            log::write(&LogEntry { level, event: "worker.log", fields });
+        }
+        return;
+    }
+    if !is_open {
+        keep(kept, message.clone());
+    }
+    // What a handler threw comes with its event and its stack; a client that went away is no event of ours.
+    if is_open && !message.contains("Uncaught exception") && !message.contains("disconnected") {
+        let fields = vec![("text", message.as_str().into())];
+        log::write(&LogEntry { level, event: "workerd.log", fields });
+    }
+}
+
+fn keep(kept: &Kept, line: String) {
+    if line.is_empty() {
+        return;
+    }
+    let mut kept = kept.lines.lock().unwrap_or_else(PoisonError::into_inner);
+    if kept.len() == LINES_KEPT {
+        kept.pop_front();
+    }
+    kept.push_back(line);
+}
+
+/// A line, without what of it is too long.
+async fn read_line(from: &mut (impl AsyncBufReadExt + Unpin), line: &mut Vec<u8>) -> std::io::Result<usize> {
+    line.clear();
+    let mut read = 0;
+    loop {
+        let (used, is_end) = {
+            let chunk = from.fill_buf().await?;
+            let end = chunk.iter().position(|byte| *byte == b'\n');
+            let part = chunk.get(..end.map_or(chunk.len(), |end| end + 1)).unwrap_or(chunk);
+            let room = LINE_BYTES_MAX.saturating_sub(line.len());
+            line.extend(part.iter().take(room));
+            (part.len(), end.is_some() || chunk.is_empty())
+        };
+        from.consume(used);
+        read += used;
+        if is_end {
+            return Ok(read);
+        }
+    }
+}

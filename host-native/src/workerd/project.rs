@@ -1,0 +1,200 @@
+//! A Worker as it lies in a folder: its Wrangler file, its secrets and its code, ready to be run.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use jadpo_core::host::{Level, LogEntry};
+use jadpo_core::workers::{FILE_LEN_MAX, Format, Given, Note, Worker, read};
+use tokio::process::Command;
+
+use super::Source;
+use super::bundle::{Bundling, bundle};
+use super::failure::Failure;
+use super::modules::{self, Bundle};
+use super::secrets::{self, Secrets};
+use super::tools::{Named, Tool};
+use crate::log;
+
+/// A Worker that is ready to be run.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Project {
+    pub(super) worker: Worker,
+    /// The Wrangler file's folder.
+    pub(super) folder: PathBuf,
+    pub(super) bundle: Bundle,
+    pub(super) secrets: BTreeMap<String, String>,
+    /// The day whose behaviour it gets: the one that it asks for, or the newest that this workerd knows.
+    pub(super) compatibility_date: String,
+    /// The files that say what it is, beside its sources; also those that are not there yet.
+    pub(super) files: Vec<PathBuf>,
+}
+
+/// The names of a Wrangler file, in the order in which they are looked for.
+const FILES: [&str; 3] = ["wrangler.json", "wrangler.jsonc", "wrangler.toml"];
+
+/// What loading goes by.
+#[derive(Debug, Clone)]
+pub(super) struct Loading {
+    pub(super) tools: Named,
+    /// The newest day that workerd knows.
+    pub(super) newest_date: Option<String>,
+    pub(super) is_dev: bool,
+    /// Secrets that the environment of this process has.
+    pub(super) from_environment: Vec<String>,
+}
+
+impl Project {
+    /// The classes of Durable Objects that it has, each with whether it has SQL: those of its migrations, and those that
+    /// it binds to and has not listed there.
+    pub(super) fn classes(&self) -> BTreeMap<String, bool> {
+        let mut classes = self.worker.classes.clone();
+        for object in &self.worker.durable_objects {
+            if object.script.as_ref().is_none_or(|script| *script == self.worker.name) {
+                classes.entry(object.class.clone()).or_insert(true);
+            }
+        }
+        classes
+    }
+
+    pub(super) fn has_objects(&self) -> bool {
+        !self.classes().is_empty()
+    }
+
+    /// Reads, builds and bundles a Worker; what comes of the bundling lies in `into`.
+    pub(super) async fn load(source: &Source, loading: &Loading, into: &Path) -> Result<Self, Failure> {
+        let file = found(&source.file)?;
+        let Given { worker, warnings } = described(&file, source.environment.as_deref())?;
+        for warning in &warnings {
+            said(&file, warning);
+        }
+        let folder = file.parent().map(Path::to_owned).unwrap_or_default();
+        if let Some(build) = &worker.code.build {
+            let cwd = build.cwd.as_ref().map_or_else(|| folder.clone(), |cwd| folder.join(cwd));
+            run_build(&worker, &build.command, &cwd).await?;
+        }
+        let Secrets { values, files: secret_files } = secrets::of(&worker, &folder, loading)?;
+        let bundle = if worker.code.no_bundle {
+            modules::as_they_are(&worker, &folder)?
+        } else {
+            let esbuild = Tool::Esbuild.find(&loading.tools, &folder).await?;
+            entry_is_there(&worker, &folder)?;
+            let bundling = Bundling { esbuild: &esbuild, folder: &folder, into, is_dev: loading.is_dev };
+            bundle(&worker, &bundling).await?
+        };
+        for note in &bundle.notes {
+            let fields = vec![("worker", worker.name.as_str().into()), ("text", note.as_str().into())];
+            log::write(&LogEntry { level: Level::Warn, event: "worker.bundle", fields });
+        }
+        let compatibility_date = date(&worker, loading.newest_date.as_deref());
+        let files = std::iter::once(file).chain(secret_files).collect();
+        Ok(Self { worker, folder, bundle, secrets: values, compatibility_date, files })
+    }
+}
+
+/// The Wrangler file that was meant: itself, or the one in the folder.
+pub(super) fn found(given: &Path) -> Result<PathBuf, Failure> {
+    let path = std::path::absolute(given).unwrap_or_else(|_| given.to_owned());
+    if path.is_dir() {
+        let within = FILES.iter().map(|name| path.join(name)).find(|file| file.is_file());
+        return within.ok_or_else(|| {
+            let what = format!("there is no Wrangler file in {}", given.display());
+            Failure::wrong(what, format!("it is called {}; name it with --worker", FILES.join(", ")))
+        });
+    }
+    if path.is_file() {
+        return Ok(path);
+    }
+    let help = "name a Worker's folder or its Wrangler file with --worker";
+    Err(Failure::wrong(format!("there is no {}", given.display()), help))
+}
+
+fn described(file: &Path, environment: Option<&str>) -> Result<Given, Failure> {
+    let unread = |why: String| Failure::wrong(format!("{} cannot be read: {why}", file.display()), "");
+    let size = file.metadata().map_err(|error| unread(error.to_string()))?.len();
+    if size > FILE_LEN_MAX as u64 {
+        return Err(unread(format!("it has {size} bytes, and a Wrangler file has at most {FILE_LEN_MAX}")));
+    }
+    let text = std::fs::read_to_string(file).map_err(|error| unread(error.to_string()))?;
+    let is_toml = file.extension().is_some_and(|extension| extension == "toml");
+    let format = if is_toml { Format::Toml } else { Format::Json };
+    read(&text, format, environment).map_err(|notes| {
+        let count = notes.len();
+        let told: Vec<String> = notes.iter().map(|note| in_words(&text, note)).collect();
+        let problems = if count == 1 { "a problem".to_owned() } else { format!("{count} problems") };
+        Failure::wrong(format!("{} has {problems}:\n{}", file.display(), told.join("\n")), "")
+    })
+}
+
+/// A problem of the file: where, what, and what to do.
+fn in_words(text: &str, note: &Note) -> String {
+    let at = note.span.as_ref().map(|span| place(text, span.start)).unwrap_or_default();
+    let path = if note.path.is_empty() { String::new() } else { format!("{}: ", note.path) };
+    let help = note.help.as_ref().map(|help| format!("\n    help: {help}")).unwrap_or_default();
+    format!("  {at}{path}{}{help}", note.message)
+}
+
+/// `LINE:COLUMN: ` of a place in a text.
+fn place(text: &str, at: usize) -> String {
+    let before = text.get(..at).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    format!("{line}:{column}: ")
+}
+
+fn said(file: &Path, warning: &Note) {
+    let text = match &warning.help {
+        Some(help) => format!("{}: {}; {help}", warning.path, warning.message),
+        None => format!("{}: {}", warning.path, warning.message),
+    };
+    let fields = vec![("file", file.display().to_string().into()), ("why", text.into())];
+    log::write(&LogEntry { level: Level::Warn, event: "worker.file", fields });
+}
+
+fn entry_is_there(worker: &Worker, folder: &Path) -> Result<(), Failure> {
+    let entry = folder.join(&worker.code.main);
+    if entry.is_file() {
+        return Ok(());
+    }
+    let what = format!("the Worker `{}` has no entry: there is no {}", worker.name, entry.display());
+    Err(Failure::wrong(what, "`main` in the Wrangler file names it, relative to that file"))
+}
+
+/// The day that it asks for, unless this workerd does not know it yet: then the newest that it knows, which is told.
+fn date(worker: &Worker, newest: Option<&str>) -> String {
+    match newest {
+        Some(newest) if worker.compatibility_date.as_str() > newest => {
+            let why = format!(
+                "it asks for the behaviour of {}, and this workerd knows that of {newest} at most, which it gets",
+                worker.compatibility_date
+            );
+            let fields = vec![("worker", worker.name.as_str().into()), ("why", why.into())];
+            log::write(&LogEntry { level: Level::Warn, event: "worker.date", fields });
+            newest.to_owned()
+        }
+        _ => worker.compatibility_date.clone(),
+    }
+}
+
+/// Runs the command that makes the entry. What it says is said on, so that who waits sees it.
+async fn run_build(worker: &Worker, command: &str, cwd: &Path) -> Result<(), Failure> {
+    let fields = vec![("worker", worker.name.as_str().into()), ("command", command.into())];
+    log::write(&LogEntry { level: Level::Info, event: "worker.build", fields });
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]).current_dir(cwd).stdin(Stdio::null()).kill_on_drop(true);
+    let output = shell.output().await.map_err(|error| {
+        let what =
+            format!("the build command of the Worker `{}` cannot be run in {}: {error}", worker.name, cwd.display());
+        Failure::wrong(what, "`build.cwd` in the Wrangler file says where it is run")
+    })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    let lines: Vec<&str> = said.trim_end().lines().collect();
+    let last = lines.iter().skip(lines.len().saturating_sub(40)).copied().collect::<Vec<_>>().join("\n");
+    let how = output.status.code().map_or_else(|| "by a signal".to_owned(), |code| format!("with {code}"));
+    let what = format!("the build command of the Worker `{}` ended {how}: {command}\n{last}", worker.name);
+    Err(Failure::wrong(what, "run it by hand in the Worker's folder to see more"))
+}
