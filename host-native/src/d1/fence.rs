@@ -1,4 +1,4 @@
-//! Refuses what D1 refuses, while a statement of a Worker's is compiled, and notes what it would write.
+//! Refuses what D1 refuses, while a statement of a Worker's is compiled, and notes what it would touch.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -73,6 +73,7 @@ impl State {
             AuthAction::CreateTable { table_name } => Write::Table(table_name.to_owned()),
             AuthAction::CreateView { .. } => Write::View,
             AuthAction::CreateIndex { .. } | AuthAction::CreateTrigger { .. } => Write::Schema,
+            AuthAction::Read { .. } => Write::Nothing,
             _ => return,
         };
         if !self.writes.contains(&write) {

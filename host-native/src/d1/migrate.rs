@@ -171,7 +171,7 @@ fn names(folder: &Path) -> Result<Vec<String>, MigrateFailure> {
 /// The names of those that the database remembers, with their times. The table is made if it is not there.
 fn applied(base: &mut Base, table: &str) -> Result<Vec<(String, String)>, RunError> {
     let mut found = Collected::default();
-    base.transaction(false, |base| {
+    base.transaction(None, |base| {
         base.piece(&migrations::make_table(table), &[], &mut Collected::default())?;
         base.piece(&migrations::list_applied(table), &[], &mut found)
     })?;
@@ -191,7 +191,7 @@ fn apply_file(base: &mut Base, folder: &Path, name: &str, table: &str) -> Result
     let path = folder.join(name);
     let text = read(&path).map_err(|why| MigrateFailure::Unreadable { path, why })?;
     let mut failed: Option<(usize, String)> = None;
-    let outcome = base.transaction(false, |base| {
+    let outcome = base.transaction(None, |base| {
         for piece in migrations::statements(&text) {
             base.piece(piece.sql, &[], &mut Collected::default()).inspect_err(|_| failed = Some(place(&piece)))?;
         }

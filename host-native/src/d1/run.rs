@@ -75,8 +75,7 @@ impl Base {
     /// Runs a request's statements as one transaction.
     pub(super) fn answer(&mut self, request: &Request) -> Result<Vec<u8>, RunError> {
         let mut answer = Answer::new(request.form);
-        let reads = self.only_reads(&request.statements);
-        self.transaction(reads, |base| {
+        self.transaction(Self::alone(&request.statements), |base| {
             request.statements.iter().try_for_each(|statement| base.statement(statement, &mut answer))
         })?;
         Ok(answer.finish())
@@ -85,7 +84,7 @@ impl Base {
     /// Runs the statements of a text, each with its own result, as one transaction.
     pub(super) fn execute(&mut self, sql: &str) -> Result<Vec<Ran>, RunError> {
         let mut ran = Collected::default();
-        self.transaction(false, |base| {
+        self.transaction(None, |base| {
             let statements = pieces(sql).filter(|piece| !piece.blank);
             for piece in statements {
                 base.piece(piece.sql.trim(), &[], &mut ran)?;
@@ -102,14 +101,28 @@ impl Base {
         format!("{:08x}-{:08x}-{number:08x}-{:032x}", at_ms >> 32, at_ms & 0xffff_ffff, 0)
     }
 
-    /// Does something in a transaction, all of it or nothing.
+    /// Does something in a transaction, all of it or nothing. If it is known to be one statement, it waits for another
+    /// process that writes only if it writes itself.
     pub(super) fn transaction<T>(
         &mut self,
-        reads: bool,
+        alone: Option<&str>,
         work: impl FnOnce(&mut Self) -> Result<T, RunError>,
     ) -> Result<T, RunError> {
         self.clock.set();
-        self.own(if reads { "BEGIN" } else { "BEGIN IMMEDIATE" })?;
+        let reads = match alone {
+            None => false,
+            Some(sql) => {
+                self.own("BEGIN")?;
+                let reads = self.only_reads(sql);
+                if !reads {
+                    self.own("COMMIT")?;
+                }
+                reads
+            }
+        };
+        if !reads {
+            self.own("BEGIN IMMEDIATE")?;
+        }
         let before = self.connection.total_changes();
         let outcome = work(self);
         self.fence.put(false);
@@ -165,7 +178,7 @@ impl Base {
         let mut found = prepared.raw_query();
         while found.next().map_err(|error| self.error(&error))?.is_some() {}
         drop(found);
-        drop(prepared);
+        put_away(prepared, piece.sql);
         self.fence.put(false);
         Ok(())
     }
@@ -183,12 +196,10 @@ impl Base {
         let mut prepared = self.connection.prepare_cached(sql).map_err(|error| self.error(&error))?;
         let compiled = self.fence.writes();
         let count = self.step(&mut prepared, params, into)?;
-        let reads = &prepared;
         let changes = self.connection.total_changes() - before.changes;
         let writes = if compiled.is_empty() { self.known.get(sql).cloned().unwrap_or_default() } else { compiled };
-        let inserts = writes.iter().any(|write| matches!(write, Write::Insert(_)));
-        let rows_read = written::rows_read(reads, count, changes, inserts);
-        drop(prepared);
+        let rows_read = written::rows_read(&prepared, &writes, count, changes);
+        put_away(prepared, sql);
         self.fence.put(false);
         let rows_written = written::rows_written(&self.connection, &writes, changes);
         self.remember(sql, writes);
@@ -233,16 +244,28 @@ impl Base {
         Ok(count)
     }
 
-    /// Whether a request is one statement that only reads, so that it need not wait for another process that writes.
-    fn only_reads(&mut self, statements: &[Statement]) -> bool {
-        let [Statement { sql, .. }] = statements else { return false };
+    /// The one statement of a request that has one.
+    fn alone(statements: &[Statement]) -> Option<&str> {
+        let [Statement { sql, .. }] = statements else { return None };
         let mut pieces = pieces(sql);
-        let (Some(piece), None) = (pieces.next(), pieces.next()) else { return false };
+        match (pieces.next(), pieces.next()) {
+            (Some(piece), None) => Some(piece.sql),
+            _ => None,
+        }
+    }
+
+    /// Whether a statement only reads. To be asked in a transaction alone: some pragmas take effect when they are
+    /// compiled, and in a transaction those that matter do not.
+    fn only_reads(&mut self, sql: &str) -> bool {
         self.fence.put(true);
-        let reads = self.connection.prepare_cached(piece.sql).is_ok_and(|prepared| prepared.readonly());
+        let reads = self.connection.prepare_cached(sql).is_ok_and(|prepared| {
+            let reads = prepared.readonly();
+            put_away(prepared, sql);
+            reads
+        });
         let writes = self.fence.writes();
         self.fence.put(false);
-        self.remember(piece.sql, writes);
+        self.remember(sql, writes);
         reads
     }
 
@@ -284,6 +307,13 @@ impl Base {
             Some(Refusal::Transaction) => RunError::Transaction,
             _ => RunError::of(error, self.clock.is_over()),
         }
+    }
+}
+
+/// Keeps a statement compiled, unless compiling it is what does its work.
+fn put_away(prepared: CachedStatement<'_>, sql: &str) {
+    if sql.to_ascii_lowercase().contains("pragma") {
+        prepared.discard();
     }
 }
 

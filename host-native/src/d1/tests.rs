@@ -176,3 +176,27 @@ async fn a_session_is_told_what_it_has_seen_and_that_only_grows() {
     let other = it.databases.answer("main", "/query", None, r#"{"sql":"SELECT 1"}"#.into()).await;
     assert_eq!(other.session, None);
 }
+
+#[tokio::test]
+async fn foreign_keys_stay_on_whatever_a_statement_says() {
+    let it = pair();
+    it.rows("PRAGMA foreign_keys = OFF").await;
+    it.post("/query", json!([{ "sql": "PRAGMA foreign_keys = OFF" }, { "sql": "SELECT 1" }])).await;
+    it.rows("CREATE TABLE p (id INTEGER PRIMARY KEY)").await;
+    it.rows("CREATE TABLE c (p REFERENCES p (id))").await;
+    assert!(it.error("INSERT INTO c VALUES (1)").await.contains("SQLITE_CONSTRAINT_FOREIGNKEY"));
+    // Those that are put off are looked at when the transaction ends, which then fails whole.
+    let deferred = json!([{ "sql": "PRAGMA defer_foreign_keys = ON" }, { "sql": "INSERT INTO c VALUES (1)" }]);
+    let failed = it.post("/query", deferred).await;
+    assert!(failed["error"].as_str().expect("it fails").contains("SQLITE_CONSTRAINT_FOREIGNKEY"), "{failed}");
+    assert_eq!(it.rows("SELECT count(*) FROM c").await, json!([[0]]));
+}
+
+#[tokio::test]
+async fn a_pragma_does_what_it_says_each_time() {
+    let it = pair();
+    for (switch, found) in [("on", 0), ("off", 1), ("on", 0), ("off", 1)] {
+        it.rows(&format!("PRAGMA case_sensitive_like = {switch}")).await;
+        assert_eq!(it.rows("SELECT 'A' LIKE 'a'").await, json!([[found]]), "{switch}");
+    }
+}

@@ -21,6 +21,8 @@ pub(super) enum Write {
     View,
     /// Something else of the schema is made.
     Schema,
+    /// Nothing: a table is read.
+    Nothing,
 }
 
 /// Rows that a statement wrote which changed so many.
@@ -53,11 +55,12 @@ pub(super) fn rows_written(connection: &Connection, writes: &[Write], changes: u
 }
 
 /// Rows that a statement read which handed back so many.
-pub(super) fn rows_read(statement: &CachedStatement<'_>, rows: u64, changes: u64, inserts: bool) -> u64 {
+pub(super) fn rows_read(statement: &CachedStatement<'_>, writes: &[Write], rows: u64, changes: u64) -> u64 {
+    let inserts = writes.iter().any(|write| matches!(write, Write::Insert(_)));
     let steps = u64::try_from(statement.reset_status(StatementStatus::FullscanStep)).unwrap_or_default();
     // A scan's first row is no step.
     let scanned = if steps > 0 { steps + 1 } else { 0 };
-    if inserts { scanned } else { scanned.max(rows).max(changes) }
+    if inserts || writes.is_empty() { scanned } else { scanned.max(rows).max(changes) }
 }
 
 fn only_table(writes: &[Write]) -> Option<&str> {
