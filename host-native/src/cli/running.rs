@@ -154,7 +154,8 @@ async fn serve(
         None => None,
     };
     if lets_pull {
-        let_pull(&broker, &triggers).await.map_err(unusable)?;
+        let of_here = workers.as_ref().map(|(started, _)| started.workers()).unwrap_or_default();
+        let_pull(&broker, &triggers, &of_here).await.map_err(unusable)?;
     }
     let told = report(&program, &triggers, &broker, linked, |name| host.env(name)).await.map_err(unusable)?;
     let running = workers.as_ref().map(|(started, _)| Running::of(started)).unwrap_or_default();

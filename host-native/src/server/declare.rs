@@ -7,6 +7,7 @@ use jadpo_core::broker::{BrokerError, Consumer, Settings};
 use jadpo_core::program::{CONCURRENCY, Connection};
 use jadpo_core::pull;
 use jadpo_core::trigger::{Consumer as Handler, Declared, Triggers};
+use jadpo_core::workers::Worker;
 
 use super::Shared;
 use crate::broker::Broker;
@@ -86,19 +87,21 @@ async fn ensure(
     Ok(true)
 }
 
-/// Lets every queue be pulled over HTTP that has no consumer, that the app does not handle and that holds nobody's dead
-/// letters.
+/// Lets every queue be pulled over HTTP that has no consumer, that the app does not handle, that none of these Workers
+/// sends to, since one may come to consume it, and that holds nobody's dead letters.
 ///
 /// # Errors
 /// [`BrokerError`]; what was done before it stays.
-pub async fn let_pull(broker: &Broker, triggers: &Triggers) -> Result<(), BrokerError> {
+pub async fn let_pull(broker: &Broker, triggers: &Triggers, workers: &[Worker]) -> Result<(), BrokerError> {
     let consumers = broker.consumers().await?;
     let infos = broker.list().await?;
     for info in &infos {
         let is_handled = triggers.get(&info.name).is_some_and(|declared| declared.consumer != Handler::Nobody);
         let holds_letters =
             infos.iter().any(|other| other.settings.consumer.dead_letter_queue.as_ref() == Some(&info.name));
-        if !is_handled && !holds_letters && !consumers.contains_key(&info.name) {
+        let mut producers = workers.iter().flat_map(|worker| &worker.producers);
+        let is_sent_to = producers.any(|producer| producer.queue == info.name);
+        if !is_handled && !is_sent_to && !holds_letters && !consumers.contains_key(&info.name) {
             broker.let_pull(&info.name).await?;
         }
     }
