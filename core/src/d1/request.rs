@@ -31,8 +31,8 @@ pub enum Value {
     Null,
     /// A number.
     Real(f64),
-    /// A text.
-    Text(String),
+    /// A text's bytes. They are UTF-8, but for halves of pairs of surrogates, which D1 keeps as three bytes each.
+    Text(Vec<u8>),
     /// Bytes: an array of numbers on the wire.
     Blob(Vec<u8>),
 }
@@ -102,7 +102,8 @@ fn read_statements(body: &[u8]) -> Result<Vec<Statement>, Unread> {
     };
     let statement = |written: Written<'_>| {
         let params = written.params.unwrap_or_default().into_iter().map(read_value).collect::<Result<_, _>>()?;
-        Ok(Statement { sql: read_text(written.sql)?, params })
+        let sql = String::from_utf8_lossy(&read_text(written.sql)?).into_owned();
+        Ok(Statement { sql, params })
     };
     written.into_iter().map(statement).collect::<Result<_, serde_json::Error>>().map_err(malformed)
 }
@@ -120,29 +121,9 @@ fn read_value(raw: &RawValue) -> Result<Value, serde_json::Error> {
     }
 }
 
-/// A text as JavaScript hands it to an encoder: half of a pair of surrogates becomes the replacement character.
-fn read_text(raw: &RawValue) -> Result<String, serde_json::Error> {
-    let bytes = serde_json::from_str::<Halves>(raw.get())?.0;
-    Ok(String::from_utf8(bytes).unwrap_or_else(|error| whole(error.as_bytes())))
-}
-
-/// The JSON library writes half of a pair as the three bytes that UTF-8 would have for it, which begin with 0xED.
-fn whole(bytes: &[u8]) -> String {
-    let mut fixed = Vec::with_capacity(bytes.len());
-    let mut rest = bytes;
-    while let Some((first, after)) = rest.split_first() {
-        match after {
-            [0xa0..=0xbf, _, after @ ..] if *first == 0xed => {
-                fixed.extend_from_slice("\u{fffd}".as_bytes());
-                rest = after;
-            }
-            _ => {
-                fixed.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&fixed).into_owned()
+/// The bytes of a text, with halves of pairs of surrogates as they are.
+fn read_text(raw: &RawValue) -> Result<Vec<u8>, serde_json::Error> {
+    serde_json::from_str::<Halves>(raw.get()).map(|halves| halves.0)
 }
 
 /// The bytes of a JSON string, with halves of pairs as they are.

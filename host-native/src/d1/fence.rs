@@ -73,6 +73,7 @@ impl State {
             AuthAction::CreateTable { table_name } => Write::Table(table_name.to_owned()),
             AuthAction::CreateView { .. } => Write::View,
             AuthAction::CreateIndex { .. } | AuthAction::CreateTrigger { .. } => Write::Schema,
+            AuthAction::AlterTable { .. } => Write::Altered,
             AuthAction::Read { .. } => Write::Nothing,
             _ => return,
         };
@@ -86,6 +87,10 @@ impl State {
 fn wishes<'a>(context: &AuthContext<'a>) -> [Option<Wish<'a>>; 2] {
     let one = |wish| [Some(wish), None];
     let two = |a, b| [Some(Wish::Named(a)), Some(Wish::Named(b))];
+    // Here SQLite names the database where other actions have the table, and the column where they have the database.
+    if let AuthAction::AlterTable { database_name, table_name } = context.action {
+        return one(if database_name == "main" { Wish::Named(table_name) } else { Wish::Temporary });
+    }
     // Looking at the connection's own tables is harmless, and SQLite does it itself.
     let looks = matches!(context.action, AuthAction::Read { .. } | AuthAction::Update { .. });
     match context.database_name {
@@ -118,9 +123,6 @@ fn wishes<'a>(context: &AuthContext<'a>) -> [Option<Wish<'a>>; 2] {
         | AuthAction::Read { table_name: name, .. }
         | AuthAction::Update { table_name: name, .. }
         | AuthAction::Reindex { index_name: name } => one(Wish::Named(name)),
-        // SQLite names the database where other actions have the table.
-        AuthAction::AlterTable { database_name: "main", table_name } => one(Wish::Named(table_name)),
-        AuthAction::AlterTable { database_name: "temp", .. } => one(Wish::Temporary),
         AuthAction::CreateTempIndex { .. }
         | AuthAction::CreateTempTable { .. }
         | AuthAction::CreateTempTrigger { .. }

@@ -1,4 +1,4 @@
-//! SQLite's mathematical functions, which D1 has and which a SQLite must be compiled with to have:
+//! SQLite's mathematical functions, which D1 has (some of them only to refuse them), and which a SQLite must be compiled with to have:
 //! <https://sqlite.org/lang_mathfunc.html>.
 
 use rusqlite::Connection;

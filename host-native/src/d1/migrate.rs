@@ -195,7 +195,7 @@ fn apply_file(base: &mut Base, folder: &Path, name: &str, table: &str) -> Result
         for piece in migrations::statements(&text) {
             base.piece(piece.sql, &[], &mut Collected::default()).inspect_err(|_| failed = Some(place(&piece)))?;
         }
-        base.piece(&migrations::remember(table), &[Value::Text(name.to_owned())], &mut Collected::default())
+        base.piece(&migrations::remember(table), &[Value::Text(name.as_bytes().to_vec())], &mut Collected::default())
     });
     outcome.map_err(|error| match failed {
         None => MigrateFailure::Database(error),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use jadpo_core::d1::{Answer, Cell, Meta, Piece, Refusal, Request, Statement, Value, limits, pieces};
+use jadpo_core::d1::{Answer, Cell, Meta, Piece, Refusal, Request, Statement, Value, limits, pieces, text};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection, ToSql};
 
@@ -20,6 +20,8 @@ use crate::host::now_ms;
 const STEPS_BETWEEN_LOOKS: i32 = 10_000;
 /// Statements of which it is remembered what they write, at most.
 const KNOWN_MAX: usize = 512;
+/// `SQLITE_AUTH`.
+const AUTH: i32 = 23;
 
 /// An open database, on its thread.
 pub(super) struct Base {
@@ -179,8 +181,22 @@ impl Base {
         while found.next().map_err(|error| self.error(&error))?.is_some() {}
         drop(found);
         put_away(prepared, piece.sql);
+        if self.fence.writes().contains(&Write::Altered) {
+            self.nothing_reserved()?;
+        }
         self.fence.put(false);
         Ok(())
+    }
+
+    /// SQLite does not ask about the name that a table gets.
+    fn nothing_reserved(&self) -> Result<(), RunError> {
+        const RESERVED: &str = "SELECT count(*) FROM sqlite_schema WHERE name LIKE '~_cf~_%' ESCAPE '~'";
+        self.fence.put(false);
+        match self.connection.query_row(RESERVED, [], |row| row.get::<_, i64>(0)) {
+            Ok(0) => Ok(()),
+            Ok(_) => Err(RunError::Failed(text("not authorized", AUTH, None))),
+            Err(error) => Err(self.error(&error)),
+        }
     }
 
     /// The statement whose result is the request's.
@@ -195,15 +211,19 @@ impl Base {
         self.fence.put(true);
         let mut prepared = self.connection.prepare_cached(sql).map_err(|error| self.error(&error))?;
         let compiled = self.fence.writes();
+        let changes_before = self.connection.total_changes();
         let count = self.step(&mut prepared, params, into)?;
-        let changes = self.connection.total_changes() - before.changes;
+        let changes = self.connection.total_changes() - changes_before;
         let writes = if compiled.is_empty() { self.known.get(sql).cloned().unwrap_or_default() } else { compiled };
         let rows_read = written::rows_read(&prepared, &writes, count, changes);
         put_away(prepared, sql);
         self.fence.put(false);
-        let rows_written = written::rows_written(&self.connection, &writes, changes);
-        self.remember(sql, writes);
+        if writes.contains(&Write::Altered) {
+            self.nothing_reserved()?;
+        }
         let after = self.sizes()?;
+        let rows_written = written::rows_written(&self.connection, &writes, changes, after.schema != before.schema);
+        self.remember(sql, writes);
         let duration_ms = began.elapsed().as_secs_f64() * 1000.0;
         into.end(
             sql,
@@ -211,7 +231,7 @@ impl Base {
                 duration_ms,
                 changes: after.changes - before.changes,
                 last_row_id: after.last_row_id,
-                changed_db: after != *before,
+                changed_db: after.differs(before),
                 size_after: after.bytes,
                 rows_read,
                 rows_written,
@@ -283,15 +303,18 @@ impl Base {
 
     fn sizes(&self) -> Result<Sizes, RunError> {
         const PAGES: &str = "SELECT (SELECT page_count FROM pragma_page_count) - \
-            (SELECT freelist_count FROM pragma_freelist_count), (SELECT page_size FROM pragma_page_size)";
+            (SELECT freelist_count FROM pragma_freelist_count), (SELECT page_size FROM pragma_page_size), \
+            (SELECT schema_version FROM pragma_schema_version)";
         self.fence.put(false);
         let mut prepared = self.connection.prepare_cached(PAGES).map_err(|error| self.error(&error))?;
-        let (pages, page): (i64, i64) =
-            prepared.query_row([], |row| Ok((row.get(0)?, row.get(1)?))).map_err(|error| self.error(&error))?;
+        let (pages, page, schema): (i64, i64, i64) = prepared
+            .query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            .map_err(|error| self.error(&error))?;
         Ok(Sizes {
             bytes: u64::try_from(pages * page).unwrap_or_default(),
             changes: self.connection.total_changes(),
             last_row_id: self.connection.last_insert_rowid(),
+            schema,
         })
     }
 
@@ -321,12 +344,19 @@ fn no_statement() -> RunError {
     RunError::Failed("SQL code did not contain a statement.".to_owned())
 }
 
-/// What `changed_db` goes by, as on D1.
-#[derive(PartialEq, Eq)]
+/// How large a database is, and how much has happened in it.
 struct Sizes {
     bytes: u64,
     changes: u64,
     last_row_id: i64,
+    schema: i64,
+}
+
+impl Sizes {
+    /// Whether anything changed, as far as D1 looks: a change of the schema that needs no page is none.
+    fn differs(&self, before: &Self) -> bool {
+        (self.bytes, self.changes, self.last_row_id) != (before.bytes, before.changes, before.last_row_id)
+    }
 }
 
 impl Rows for Answer {
@@ -351,7 +381,7 @@ impl ToSql for Bound<'_> {
         Ok(ToSqlOutput::Borrowed(match self.0 {
             Value::Null => ValueRef::Null,
             Value::Real(number) => ValueRef::Real(*number),
-            Value::Text(text) => ValueRef::Text(text.as_bytes()),
+            Value::Text(bytes) => ValueRef::Text(bytes),
             Value::Blob(bytes) => ValueRef::Blob(bytes),
         }))
     }

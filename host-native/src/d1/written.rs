@@ -21,13 +21,15 @@ pub(super) enum Write {
     View,
     /// Something else of the schema is made.
     Schema,
+    /// A table is changed, or gets another name.
+    Altered,
     /// Nothing: a table is read.
     Nothing,
 }
 
-/// Rows that a statement wrote which changed so many.
-pub(super) fn rows_written(connection: &Connection, writes: &[Write], changes: u64) -> u64 {
-    for write in writes {
+/// Rows that a statement wrote which changed so many, and the schema too or not.
+pub(super) fn rows_written(connection: &Connection, writes: &[Write], changes: u64, schema: bool) -> u64 {
+    for write in writes.iter().filter(|_| schema) {
         match write {
             Write::Table(table) => return 2 + indexes(connection, table).map_or(0, |found| found.len() as u64),
             Write::View => return 2,
