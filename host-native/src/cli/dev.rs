@@ -141,13 +141,14 @@ fn start(
         listen: Some(args.listen),
         linked,
         lets_pull: args.http_pull,
+        migrates: args.workers.migrate,
         workers: args.workers.options(&args.store, true, args.stand_in, &[]),
     };
     running::run(plan, options, |host, report, at, workers| {
         if args.json {
             running::log_concerns(host, report);
             running::log_api(host, report, at, true);
-            workers::log(host, workers);
+            workers::tell(host, workers);
         } else {
             let when = if is_immediate {
                 "a POST runs the functions and answers every attempt".to_owned()
@@ -174,6 +175,9 @@ fn announce(app: &str, args: &Args, report: &Report, (at, when): (SocketAddr, &s
             }
             Handler::Event(event) => format!("becomes {event}"),
             Handler::Pulled => "pulled over HTTP".to_owned(),
+            Handler::Worker(script) if workers.iter().any(|running| running.worker.name == *script) => {
+                format!("to the Worker {script}")
+            }
             Handler::Worker(script) => format!("to the Worker {script}, which does not run here"),
             Handler::Nobody => "kept; nothing handles it".to_owned(),
         };

@@ -15,7 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::output::{self, Exit};
-use super::workers::Running;
+use super::workers::{self, Running};
 use crate::api::PREFIX;
 use crate::broker::Broker;
 use crate::d1::Databases;
@@ -67,6 +67,8 @@ pub(super) struct Plan<'a> {
     pub(super) lets_pull: bool,
     /// The Workers that run beside it, if there are any.
     pub(super) workers: Option<workerd::Options>,
+    /// Whether the migrations of their databases are applied first.
+    pub(super) migrates: bool,
 }
 
 /// How long a store is waited for that another process has, and how often it is looked.
@@ -135,7 +137,7 @@ async fn serve(
     options: impl FnOnce(Option<SocketAddr>) -> Options,
     announce: impl FnOnce(&NativeHost, &Report, Option<SocketAddr>, &[Running]),
 ) -> Result<(), Stop> {
-    let Plan { program, triggers, folder, listen, linked, lets_pull, .. } = plan;
+    let Plan { program, triggers, folder, listen, linked, lets_pull, migrates, .. } = plan;
     let signals = Signals::new().map_err(|error| Stop::failed(format!("cannot listen for signals: {error}"), None))?;
     let listener = match listen {
         Some(address) => Some(bind(address).await?),
@@ -150,7 +152,7 @@ async fn serve(
         Stop::failed(format!("the declared queues cannot be made: {error}"), Some(help))
     })?;
     let workers = match workers {
-        Some(prepared) => Some(begin(prepared, &broker, &triggers).await?),
+        Some(prepared) => Some(begin(prepared, &broker, &triggers, migrates).await?),
         None => None,
     };
     if lets_pull {
@@ -259,13 +261,19 @@ impl Signals {
 }
 
 /// Declares the Workers' queues and starts them: what is refused by the one is told before anything runs.
-async fn begin(prepared: Prepared, broker: &Broker, triggers: &Triggers) -> Result<(Started, Databases), Stop> {
+async fn begin(
+    prepared: Prepared,
+    broker: &Broker,
+    triggers: &Triggers,
+    migrates: bool,
+) -> Result<(Started, Databases), Stop> {
     let all = Arc::new(prepared.workers());
     declare_workers(broker, &all, &Arc::new(triggers.clone())).await.map_err(|error| {
         let help = "change the Wrangler file, or the store's queues with `jadpo queues`".to_owned();
         Stop::wrong(format!("the Workers' queues cannot be made: {error}"), Some(help))
     })?;
     let databases = Databases::new(prepared.databases());
+    workers::migrate(&databases, &prepared, migrates).await?;
     let started = prepared.start().await.map_err(worker_stop)?;
     Ok((started, databases))
 }

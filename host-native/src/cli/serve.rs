@@ -104,10 +104,11 @@ fn start(args: &Args, file: &Path, program: Program, linked: &Linked) -> Result<
         listen: has(Trigger::Http).then_some(args.listen),
         linked,
         lets_pull: false,
+        migrates: args.workers.migrate,
         workers: args.workers.options(&args.store, false, false, &args.secrets),
     };
     running::run(plan, options, |host, report, at, workers| {
-        workers::log(host, workers);
+        workers::tell(host, workers);
         running::log_concerns(host, report);
         running::log_api(host, report, at, false);
         if enqueue_is_off {

@@ -7,8 +7,11 @@ use jadpo_core::host::{Host, Level, LogEntry};
 use jadpo_core::workers::Worker;
 
 use super::output;
+use super::running::Stop;
+use crate::d1::{self, Databases, MigrateError};
 use crate::host::NativeHost;
-use crate::workerd::{Named, Options, Source, Started};
+use crate::log;
+use crate::workerd::{Named, Options, Prepared, Source, Started};
 
 /// The options.
 #[derive(clap::Args)]
@@ -23,6 +26,9 @@ pub(super) struct WorkerArgs {
     /// free ones
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8787", env = "JADPO_WORKER_LISTEN")]
     worker_listen: SocketAddr,
+    /// Apply the migrations of the Workers' databases before they start
+    #[arg(long, requires = "paths")]
+    pub(super) migrate: bool,
     /// workerd's program; else it is the one of the nearest node_modules, or is fetched by npm
     #[arg(long, value_name = "PATH", env = "JADPO_WORKERD")]
     workerd: Option<PathBuf>,
@@ -80,6 +86,37 @@ pub(super) fn state_of(store: &Path) -> PathBuf {
     std::path::absolute(&state).unwrap_or(state)
 }
 
+/// Applies the migrations of the Workers' databases, or says of each which has some that are not applied.
+pub(super) async fn migrate(databases: &Databases, prepared: &Prepared, applies: bool) -> Result<(), Stop> {
+    for (database, folder) in prepared.migrations() {
+        if !folder.is_dir() {
+            continue;
+        }
+        let (key, table) = (database.key(), &database.migrations_table);
+        let name = database.name.as_deref().unwrap_or(&database.binding);
+        let failed = |error: MigrateError| {
+            let help = "what came before it is applied and stays; change the file, and start again".to_owned();
+            Stop::wrong(format!("the migrations of the database `{name}`: {error}"), Some(help))
+        };
+        if applies {
+            let applied = d1::migrate(databases, &key, &folder, table).await.map_err(failed)?;
+            if !applied.now.is_empty() {
+                let fields = vec![("database", name.into()), ("migrations", applied.now.join(", ").into())];
+                log::write(&LogEntry { level: Level::Info, event: "d1.migrated", fields });
+            }
+            continue;
+        }
+        let all = d1::migrations(databases, &key, &folder, table).await.map_err(failed)?;
+        let waiting: Vec<String> = all.into_iter().filter(|one| one.applied_at.is_none()).map(|one| one.name).collect();
+        if !waiting.is_empty() {
+            let why = format!("not applied: {}; --migrate applies them", waiting.join(", "));
+            let fields = vec![("database", name.into()), ("why", why.into())];
+            log::write(&LogEntry { level: Level::Warn, event: "d1.behind", fields });
+        }
+    }
+    Ok(())
+}
+
 /// The Workers, for the person who started them.
 pub(super) fn announce(all: &[Running]) {
     for Running { worker, at } in all {
@@ -130,7 +167,7 @@ fn parts(worker: &Worker) -> Vec<String> {
 }
 
 /// The Workers, as lines of the log.
-pub(super) fn log(host: &NativeHost, all: &[Running]) {
+pub(super) fn tell(host: &NativeHost, all: &[Running]) {
     for Running { worker, at } in all {
         let consumes: Vec<&str> = worker.consumers.iter().map(|consumer| consumer.queue.as_str()).collect();
         let fields = vec![

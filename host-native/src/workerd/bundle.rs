@@ -10,7 +10,7 @@ use serde::Deserialize;
 use tokio::process::Command;
 
 use super::failure::Failure;
-use super::modules::{Bundle, Module, Script};
+use super::modules::{self, Bundle, Module, Script};
 use super::node::BUILTINS;
 
 /// What esbuild says of what it did.
@@ -54,7 +54,8 @@ pub(super) async fn bundle(worker: &Worker, bundling: &Bundling<'_>) -> Result<B
     let metafile = into.join("meta.json");
     let mut command = Command::new(esbuild);
     command
-        .arg(&code.main)
+        // Not a name alone: that would be a package, and one with a dash at its beginning an option.
+        .arg(folder.join(&code.main))
         .args(arguments(worker, bundling.is_dev))
         .arg(format!("--outdir={}", into.display()))
         .arg(format!("--metafile={}", metafile.display()))
@@ -73,7 +74,7 @@ pub(super) async fn bundle(worker: &Worker, bundling: &Bundling<'_>) -> Result<B
     let metafile: Metafile = metafile
         .and_then(|text| serde_json::from_slice(&text).map_err(|error| error.to_string()))
         .map_err(|error| Failure::failed(format!("esbuild did not say what it has made: {error}"), ""))?;
-    let mut bundle = collected(code, &metafile, folder, into)?;
+    let mut bundle = collected(worker, &metafile, folder, into)?;
     let said = said.trim_end();
     if !said.is_empty() {
         bundle.notes.push(said.to_owned());
@@ -85,7 +86,9 @@ pub(super) async fn bundle(worker: &Worker, bundling: &Bundling<'_>) -> Result<B
 fn told(worker: &Worker, said: &str) -> Failure {
     let is_for_node = |line: &str| line.contains("--platform=node");
     let wants_node = said.lines().any(is_for_node);
-    let lines: Vec<&str> = said.lines().filter(|line| !is_for_node(line)).collect();
+    // What esbuild advises is for who has its command line.
+    let is_advice = |line: &str| is_for_node(line) || line.trim_start().starts_with("You can mark the path");
+    let lines: Vec<&str> = said.lines().filter(|line| !is_advice(line)).collect();
     let help = if wants_node {
         "a module of Node.js is there with `\"compatibility_flags\": [\"nodejs_compat\"]` in the Wrangler file"
     } else if said.contains("Could not resolve") {
@@ -123,6 +126,8 @@ fn arguments(worker: &Worker, is_dev: bool) -> Vec<String> {
     .map(str::to_owned)
     .into();
     arguments.push(format!("--define:process.env.NODE_ENV=\"{mode}\""));
+    arguments.push(format!("--jsx-factory={}", code.jsx_factory));
+    arguments.push(format!("--jsx-fragment={}", code.jsx_fragment));
     if code.keep_names {
         arguments.push("--keep-names".to_owned());
     }
@@ -164,7 +169,8 @@ fn copied(code: &Code) -> BTreeMap<String, ModuleKind> {
 }
 
 /// What esbuild has made, as modules.
-fn collected(code: &Code, metafile: &Metafile, folder: &Path, into: &Path) -> Result<Bundle, Failure> {
+fn collected(worker: &Worker, metafile: &Metafile, folder: &Path, into: &Path) -> Result<Bundle, Failure> {
+    let code = &worker.code;
     let nothing = || Failure::failed("esbuild has made no script", "");
     let (_, entry) = metafile.outputs.iter().find(|(_, output)| output.entry_point.is_some()).ok_or_else(nothing)?;
     let script = into.join("index.js");
@@ -185,16 +191,33 @@ fn collected(code: &Code, metafile: &Metafile, folder: &Path, into: &Path) -> Re
             std::fs::read(&file).map_err(|error| Failure::failed(format!("{}: {error}", file.display()), ""))?;
         modules.push(Module { name, kind: *kind, bytes });
     }
+    let mut sources: Vec<PathBuf> = metafile.inputs.keys().filter_map(|input| source_of(input, folder)).collect();
     let script = if entry.exports.is_empty() {
+        if !modules.is_empty() {
+            let what =
+                format!("the Worker `{}` listens for events and imports files, which only a module can", worker.name);
+            return Err(Failure::wrong(
+                what,
+                "write its entry as a module: `export default { async fetch(request, env) {} }`",
+            ));
+        }
         Script::Classic(text)
     } else {
         let main = Module { name: "index.js".to_owned(), kind: ModuleKind::EsModule, bytes: with_require(text).into() };
         modules.insert(0, main);
+        if code.find_additional_modules {
+            // What is imported by a name that only a run knows.
+            for (module, file) in modules::beside(worker, folder)? {
+                if modules.iter().all(|other| other.name != module.name) {
+                    modules.push(module);
+                    sources.push(file);
+                }
+            }
+        }
         Script::Modules(modules)
     };
-    let sources = metafile.inputs.keys().filter_map(|input| source_of(input, folder)).collect();
     let map = std::fs::read(into.join("index.js.map")).ok();
-    Ok(Bundle { script, sources, map, notes: Vec::new() })
+    Ok(Bundle { script, sources, map, made_in: into.to_owned(), notes: Vec::new() })
 }
 
 /// The file of an input, if it is one.

@@ -156,6 +156,9 @@ fn bindings(project: &Project, outer: &mut Outer<'_>) -> Vec<String> {
         });
     }
     all.extend(project.secrets.iter().map(|(name, value)| variable(name, value)));
+    if let Some(name) = &worker.version_metadata {
+        all.push(format!("(name = {}, json = {})", text(name), text(&project.version.to_string())));
+    }
     for producer in &worker.producers {
         let service = outer.service("queue", &producer.queue, producer.delivery_delay_s);
         all.push(format!("(name = {}, queue = {})", text(&producer.binding), text(&service)));

@@ -14,6 +14,7 @@ use tokio::net::UnixListener;
 use tokio::sync::watch;
 
 use super::config::{DELAY, NAME, SERVICE};
+use super::maps::Maps;
 use super::tails;
 
 /// Most bytes of what is logged at once.
@@ -39,7 +40,12 @@ pub(crate) trait Asked: Send + Sync + 'static {
 }
 
 /// Answers until it is closed.
-pub(super) async fn serve(listener: UnixListener, asked: Arc<impl Asked>, mut closed: watch::Receiver<bool>) {
+pub(super) async fn serve(
+    listener: UnixListener,
+    asked: Arc<impl Asked>,
+    maps: Maps,
+    mut closed: watch::Receiver<bool>,
+) {
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -49,10 +55,10 @@ pub(super) async fn serve(listener: UnixListener, asked: Arc<impl Asked>, mut cl
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let asked = asked.clone();
+        let (asked, maps) = (asked.clone(), maps.clone());
         let service = service_fn(move |request| {
-            let asked = asked.clone();
-            async move { Ok::<_, std::convert::Infallible>(answer(&*asked, request).await) }
+            let (asked, maps) = (asked.clone(), maps.clone());
+            async move { Ok::<_, std::convert::Infallible>(answer(&*asked, &maps, request).await) }
         });
         tokio::spawn(async move {
             // workerd that ends breaks off; what it asked is done or not, as if the Worker had died a moment later.
@@ -61,7 +67,7 @@ pub(super) async fn serve(listener: UnixListener, asked: Arc<impl Asked>, mut cl
     }
 }
 
-async fn answer(asked: &impl Asked, request: Request<Incoming>) -> Answer {
+async fn answer(asked: &impl Asked, maps: &Maps, request: Request<Incoming>) -> Answer {
     let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
     let name = header(NAME).map(|name| percent_decode_str(&name.replace('+', " ")).decode_utf8_lossy().into_owned());
     let name = name.unwrap_or_default();
@@ -73,7 +79,7 @@ async fn answer(asked: &impl Asked, request: Request<Incoming>) -> Answer {
         Some("d1") => asked.database(name, request).await,
         Some("tail") => match Limited::new(request.into_body(), TAIL_BYTES_MAX).collect().await {
             Ok(body) => {
-                tails::tell(&body.to_bytes());
+                tails::tell(&body.to_bytes(), maps);
                 said(StatusCode::OK, String::new())
             }
             Err(error) => said(StatusCode::PAYLOAD_TOO_LARGE, error.to_string()),

@@ -10,6 +10,7 @@ mod config;
 mod failure;
 mod inner;
 mod link;
+mod maps;
 mod modules;
 mod node;
 mod phase;

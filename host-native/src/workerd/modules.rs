@@ -33,8 +33,26 @@ pub(super) struct Bundle {
     pub(super) sources: Vec<PathBuf>,
     /// Where the script's places are in the sources.
     pub(super) map: Option<Vec<u8>>,
+    /// The folder that the map's paths are relative to.
+    pub(super) made_in: PathBuf,
     /// What else its making had to say.
     pub(super) notes: Vec<String>,
+}
+
+impl Bundle {
+    /// Takes the code into a hash.
+    pub(super) fn hash(&self, hash: &mut impl sha2::Digest) {
+        match &self.script {
+            Script::Classic(script) => hash.update(script),
+            Script::Modules(modules) => {
+                for module in modules {
+                    hash.update(&module.name);
+                    hash.update(module.bytes.len().to_le_bytes());
+                    hash.update(&module.bytes);
+                }
+            }
+        }
+    }
 }
 
 /// Modules that a Worker may have, and folders that are gone into for them.
@@ -45,12 +63,8 @@ const BYTES_MAX: usize = 64 << 20;
 
 /// The entry as it is, and the files beside it that its rules name.
 pub(super) fn as_they_are(worker: &Worker, folder: &Path) -> Result<Bundle, Failure> {
-    let code = &worker.code;
-    let entry = folder.join(&code.main);
-    let base = match &code.base_dir {
-        Some(base) => folder.join(base),
-        None => entry.parent().unwrap_or(folder).to_owned(),
-    };
+    let entry = folder.join(&worker.code.main);
+    let base = base_of(worker, folder);
     let main = read(worker, &entry)?;
     let mut sources = vec![entry.clone()];
     let Some(name) = name_within(&entry, &base) else {
@@ -59,62 +73,81 @@ pub(super) fn as_they_are(worker: &Worker, folder: &Path) -> Result<Bundle, Fail
     };
     if !exports(&String::from_utf8_lossy(&main)) {
         let script = Script::Classic(String::from_utf8_lossy(&main).into_owned());
-        return Ok(Bundle { script, sources, map: None, notes: Vec::new() });
+        return Ok(Bundle { script, sources, map: None, made_in: PathBuf::new(), notes: Vec::new() });
     }
     let kind = if name.ends_with(".cjs") { ModuleKind::CommonJs } else { ModuleKind::EsModule };
-    let mut total = main.len();
     let mut modules = vec![Module { name, kind, bytes: main }];
-    for (name, (file, kind)) in beside(worker, code, &base, &entry)? {
-        let bytes = read(worker, &file)?;
-        total += bytes.len();
-        if total > BYTES_MAX {
-            let what = format!("the modules of the Worker `{}` have more than {BYTES_MAX} bytes", worker.name);
-            return Err(Failure::wrong(what, "narrow the globs of `rules`, or set `base_dir`"));
-        }
-        modules.push(Module { name, kind, bytes });
+    for (module, file) in beside(worker, folder)? {
+        modules.push(module);
         sources.push(file);
     }
-    Ok(Bundle { script: Script::Modules(modules), sources, map: None, notes: Vec::new() })
+    Ok(Bundle { script: Script::Modules(modules), sources, map: None, made_in: PathBuf::new(), notes: Vec::new() })
 }
 
-/// The files beside an entry that a rule names, by their names as modules.
-fn beside(
-    worker: &Worker,
-    code: &Code,
-    base: &Path,
-    entry: &Path,
-) -> Result<BTreeMap<String, (PathBuf, ModuleKind)>, Failure> {
+/// The folder that names of modules are relative to.
+fn base_of(worker: &Worker, folder: &Path) -> PathBuf {
+    match &worker.code.base_dir {
+        Some(base) => folder.join(base),
+        None => folder.join(&worker.code.main).parent().unwrap_or(folder).to_owned(),
+    }
+}
+
+/// The files beside an entry that a rule names, as modules, in the order of their names.
+pub(super) fn beside(worker: &Worker, folder: &Path) -> Result<Vec<(Module, PathBuf)>, Failure> {
+    let (base, entry) = (base_of(worker, folder), folder.join(&worker.code.main));
+    let narrower = |what: String| Failure::wrong(what, "narrow the globs of `rules`, or set `base_dir`");
     let mut found = BTreeMap::new();
-    let mut folders = vec![base.to_owned()];
+    let mut folders = vec![base.clone()];
     let mut seen = 0;
     while let Some(folder) = folders.pop() {
         seen += 1;
         if seen > FOLDERS_MAX {
-            let what = format!("the Worker `{}`: {} has more than {FOLDERS_MAX} folders", worker.name, base.display());
-            return Err(Failure::wrong(what, "set `base_dir` to a folder that holds its modules only"));
+            return Err(narrower(format!(
+                "the Worker `{}`: {} has more than {FOLDERS_MAX} folders",
+                worker.name,
+                base.display()
+            )));
         }
         let Ok(entries) = std::fs::read_dir(&folder) else { continue };
         for one in entries.flatten() {
             let path = one.path();
             let called = one.file_name();
-            if path.is_dir() {
+            // A link could lead round in a circle.
+            if one.file_type().is_ok_and(|kind| kind.is_dir()) {
                 if !called.to_string_lossy().starts_with('.') && called != "node_modules" {
                     folders.push(path);
                 }
                 continue;
             }
-            let Some(name) = name_within(&path, base).filter(|_| path != entry) else { continue };
-            let fits = |glob: &String| fast_glob::glob_match(glob.split('?').next().unwrap_or(glob), &name);
-            if let Some(rule) = code.rules.iter().find(|rule| rule.globs.iter().any(fits)) {
-                found.insert(name, (path, rule.kind));
+            let Some(name) = name_within(&path, &base).filter(|_| path != entry) else { continue };
+            if let Some(kind) = kind_of(&worker.code, &name) {
+                found.insert(name, (path, kind));
             }
             if found.len() > MODULES_MAX {
-                let what = format!("the Worker `{}` has more than {MODULES_MAX} modules", worker.name);
-                return Err(Failure::wrong(what, "narrow the globs of `rules`, or set `base_dir`"));
+                return Err(narrower(format!("the Worker `{}` has more than {MODULES_MAX} modules", worker.name)));
             }
         }
     }
-    Ok(found)
+    let mut total = 0;
+    let mut modules = Vec::new();
+    for (name, (file, kind)) in found {
+        let bytes = read(worker, &file)?;
+        total += bytes.len();
+        if total > BYTES_MAX {
+            return Err(narrower(format!(
+                "the modules of the Worker `{}` have more than {BYTES_MAX} bytes",
+                worker.name
+            )));
+        }
+        modules.push((Module { name, kind, bytes }, file));
+    }
+    Ok(modules)
+}
+
+/// What a file is by the rules, if it is a module.
+fn kind_of(code: &Code, name: &str) -> Option<ModuleKind> {
+    let fits = |glob: &String| fast_glob::glob_match(glob.split('?').next().unwrap_or(glob), name);
+    code.rules.iter().find(|rule| rule.globs.iter().any(fits)).map(|rule| rule.kind)
 }
 
 fn read(worker: &Worker, file: &Path) -> Result<Vec<u8>, Failure> {

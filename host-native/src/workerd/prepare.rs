@@ -1,10 +1,12 @@
 //! From what was asked for to Workers that run: read and bundled first, which touches nothing; then started.
 
+use std::collections::BTreeSet;
+use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use jadpo_core::workers::{Worker, conflicts, strangers};
+use jadpo_core::workers::{Database, Worker, conflicts, strangers};
 use tempfile::TempDir;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{mpsc, watch};
@@ -13,6 +15,7 @@ use tokio::task::JoinSet;
 use super::child::Nursery;
 use super::failure::Failure;
 use super::inner::{self, Asked};
+use super::maps::Maps;
 use super::phase::{Phase, Phases};
 use super::process::Process;
 use super::project::{self, Loading, Project};
@@ -22,6 +25,17 @@ use super::{Source, Workerd, proxy, reload};
 
 /// Longest path of the folder of the sockets: the system takes 108 bytes for a socket's whole path, some 104.
 const FOLDER_BYTES_MAX: usize = 80;
+
+/// How such a folder's name begins, and what its lock is called.
+const SCRATCH: &str = "jadpo-workers-";
+const LOCK: &str = "lock";
+
+/// A folder for as long as this lives.
+#[derive(Debug)]
+struct Scratch {
+    folder: TempDir,
+    _lock: File,
+}
 
 /// What is to run, and how.
 #[derive(Debug, Clone)]
@@ -49,7 +63,7 @@ pub struct Prepared {
     options: Options,
     loading: Loading,
     program: PathBuf,
-    scratch: TempDir,
+    scratch: Scratch,
     projects: Vec<Project>,
 }
 
@@ -64,8 +78,9 @@ pub struct Started {
     projects: Vec<Project>,
     inner: UnixListener,
     doors: Vec<TcpListener>,
+    maps: Maps,
     /// Last, so that it goes after everything that uses it.
-    scratch: TempDir,
+    scratch: Scratch,
 }
 
 impl std::fmt::Debug for Started {
@@ -90,7 +105,7 @@ impl Prepared {
             from_environment: options.secrets.clone(),
         };
         let scratch = scratch()?;
-        let projects = reload::load(&options.sources, &loading, scratch.path()).await?;
+        let projects = reload::load(&options.sources, &loading, scratch.folder.path()).await?;
         let prepared = Self { options, loading, program, scratch, projects };
         prepared.agree()?;
         Ok(prepared)
@@ -106,6 +121,19 @@ impl Prepared {
     #[must_use]
     pub fn databases(&self) -> PathBuf {
         self.options.state.join("d1")
+    }
+
+    /// The databases, each with the folder of its migrations; one that two Workers have comes once for each such folder.
+    #[must_use]
+    pub fn migrations(&self) -> Vec<(Database, PathBuf)> {
+        let of = |project: &Project| {
+            let folder = project.folder.clone();
+            let at = move |database: Database| (database.clone(), folder.join(&database.migrations_dir));
+            project.worker.databases.clone().into_iter().map(at).collect::<Vec<_>>()
+        };
+        let mut seen = BTreeSet::new();
+        let all = self.projects.iter().flat_map(of);
+        all.filter(|(database, folder)| seen.insert((database.key(), folder.clone()))).collect()
     }
 
     /// Whether the Workers can run beside each other.
@@ -144,13 +172,15 @@ impl Prepared {
         let nursery = Nursery::new().map_err(|error| Failure::failed(format!("cannot start a thread: {error}"), ""))?;
         let (phase, phases) = watch::channel(Phase::Starting);
         let (workers, running) = watch::channel(Arc::new(Vec::new()));
+        let maps = Maps::default();
         let mut keeper = Keeper {
             nursery,
             program,
-            scratch: scratch.path().to_owned(),
+            scratch: scratch.folder.path().to_owned(),
             objects: options.state.join("objects"),
             stands_in: options.stands_in,
             started: 0,
+            maps: maps.clone(),
             phase,
             workers,
         };
@@ -158,7 +188,7 @@ impl Prepared {
         let inner = inner.map_err(|error| Failure::failed(format!("cannot listen for workerd: {error}"), ""))?;
         let process = keeper.start(&projects).await?;
         let handle = Workerd { phases: Phases(phases), workers: running };
-        Ok(Started { handle, addresses, options, loading, keeper, process, projects, inner, doors, scratch })
+        Ok(Started { handle, addresses, options, loading, keeper, process, projects, inner, doors, maps, scratch })
     }
 }
 
@@ -183,16 +213,16 @@ impl Started {
 
     /// Answers the Workers and their clients until `closing` says so.
     pub(crate) async fn run(self, asked: impl Asked, closing: watch::Receiver<bool>) {
-        let Self { handle, options, loading, keeper, process, projects, inner, doors, scratch, .. } = self;
+        let Self { handle, options, loading, keeper, process, projects, inner, doors, maps, scratch, .. } = self;
         let (ended, is_ended) = watch::channel(false);
         let mut work = JoinSet::new();
-        work.spawn(inner::serve(inner, Arc::new(asked), is_ended));
+        work.spawn(inner::serve(inner, Arc::new(asked), maps, is_ended));
         for (index, door) in doors.into_iter().enumerate() {
             work.spawn(proxy::serve(door, index, handle.phases.clone(), closing.clone()));
         }
         let (reloaded, changed) = mpsc::channel(1);
         let watching = options.is_dev.then(|| {
-            let folder = scratch.path().to_owned();
+            let folder = scratch.folder.path().to_owned();
             tokio::spawn(reload::watch(options.sources, loading, folder, projects.clone(), reloaded))
         });
         keeper.run(process, projects, changed, closing).await;
@@ -237,20 +267,39 @@ async fn bind(address: SocketAddr, worker: &str) -> Result<(TcpListener, SocketA
     }
 }
 
-/// A folder that nobody else may enter, with a path that is short enough for sockets in it.
-fn scratch() -> Result<TempDir, Failure> {
-    let mut bases = vec![std::env::temp_dir()];
-    bases.push(PathBuf::from("/tmp"));
+/// A folder that nobody else may enter, with a path that is short enough for sockets in it. Whoever has the lock in it
+/// lives, so that those of servers that were killed can be removed.
+fn scratch() -> Result<Scratch, Failure> {
     let mut last = None;
-    for base in bases {
+    for base in [std::env::temp_dir(), PathBuf::from("/tmp")] {
         if base.as_os_str().len() > FOLDER_BYTES_MAX {
             continue;
         }
-        match tempfile::Builder::new().prefix("jadpo-").tempdir_in(&base) {
-            Ok(folder) => return Ok(folder),
+        left_behind(&base);
+        let folder = tempfile::Builder::new().prefix(SCRATCH).tempdir_in(&base);
+        let locked = folder.and_then(|folder| {
+            let lock = File::create(folder.path().join(LOCK))?;
+            lock.lock()?;
+            Ok(Scratch { folder, _lock: lock })
+        });
+        match locked {
+            Ok(scratch) => return Ok(scratch),
             Err(error) => last = Some(format!("{}: {error}", base.display())),
         }
     }
     let why = last.unwrap_or_else(|| "its path is too long for sockets".to_owned());
     Err(Failure::failed(format!("a temporary folder cannot be made: {why}"), "name another by TMPDIR"))
+}
+
+/// Removes the folders of servers that were killed.
+fn left_behind(base: &Path) {
+    let Ok(entries) = std::fs::read_dir(base) else { return };
+    for entry in entries.flatten() {
+        let folder = entry.path();
+        let is_one = entry.file_name().to_string_lossy().starts_with(SCRATCH);
+        let Ok(lock) = File::open(folder.join(LOCK)) else { continue };
+        if is_one && lock.try_lock().is_ok() {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
 }

@@ -21,6 +21,7 @@ use super::child::Nursery;
 use super::config::Places;
 use super::failure::Failure;
 use super::link::Link;
+use super::maps::Maps;
 use super::phase::Up;
 use super::project::Project;
 use crate::log;
@@ -164,7 +165,7 @@ async fn not_started(
     }
     let _ = child.kill().await;
     let said: Vec<String> = kept.lines.lock().unwrap_or_else(PoisonError::into_inner).drain(..).collect();
-    let said = said.join("\n").replace("service worker:", "Worker ");
+    let said = in_their_names(&said, projects);
     let help = if said.contains("No such module \"node:") {
         "a module of Node.js is there with `\"compatibility_flags\": [\"nodejs_compat\"]` in the Wrangler file"
     } else if said.contains("No such module") {
@@ -180,6 +181,20 @@ async fn not_started(
         _ => "workerd did not start".to_owned(),
     };
     Failure::wrong(what, help)
+}
+
+/// What workerd says of its services, as what they are for who wrote them: Workers, and places in their sources.
+fn in_their_names(said: &[String], projects: &[Project]) -> String {
+    let maps = Maps::default();
+    maps.set(projects);
+    let mut worker = String::new();
+    let lines = said.iter().flat_map(|said| said.lines()).map(|line| {
+        if let Some((name, _)) = line.strip_prefix("service worker:").and_then(|rest| rest.split_once(": ")) {
+            name.clone_into(&mut worker);
+        }
+        maps.mapped(&worker, &line.replace("service worker:", "Worker ")).into_owned()
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Reads what workerd says. Until its sockets are open all of it counts; after that a Worker's `console` comes another
@@ -233,8 +248,9 @@ fn tell(said: &Said, kept: &Kept) {
     }
     // What a handler threw comes with its event and its stack; a client that went away is no event of ours.
     if is_open && !message.contains("Uncaught exception") && !message.contains("disconnected") {
-        let fields = vec![("text", message.as_str().into())];
-        log::write(&LogEntry { level, event: "workerd.log", fields });
+        // Its own stack is for who builds workerd.
+        let text = message.split("\nstack:").next().unwrap_or_default();
+        log::write(&LogEntry { level, event: "workerd.log", fields: vec![("text", text.into())] });
     }
 }
 

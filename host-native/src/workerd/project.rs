@@ -6,6 +6,8 @@ use std::process::Stdio;
 
 use jadpo_core::host::{Level, LogEntry};
 use jadpo_core::workers::{FILE_LEN_MAX, Format, Given, Note, Worker, read};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use tokio::process::Command;
 
 use super::Source;
@@ -26,6 +28,8 @@ pub(super) struct Project {
     pub(super) secrets: BTreeMap<String, String>,
     /// The day whose behaviour it gets: the one that it asks for, or the newest that this workerd knows.
     pub(super) compatibility_date: String,
+    /// What it is told of itself: a version that is the same as long as its code is.
+    pub(super) version: Value,
     /// The files that say what it is, beside its sources; also those that are not there yet.
     pub(super) files: Vec<PathBuf>,
 }
@@ -87,8 +91,9 @@ impl Project {
             log::write(&LogEntry { level: Level::Warn, event: "worker.bundle", fields });
         }
         let compatibility_date = date(&worker, loading.newest_date.as_deref());
+        let version = version(&file, &bundle);
         let files = std::iter::once(file).chain(secret_files).collect();
-        Ok(Self { worker, folder, bundle, secrets: values, compatibility_date, files })
+        Ok(Self { worker, folder, bundle, secrets: values, compatibility_date, version, files })
     }
 }
 
@@ -149,6 +154,21 @@ fn said(file: &Path, warning: &Note) {
     };
     let fields = vec![("file", file.display().to_string().into()), ("why", text.into())];
     log::write(&LogEntry { level: Level::Warn, event: "worker.file", fields });
+}
+
+/// What a version's binding says: an id made of the code, and when its Wrangler file was written.
+fn version(file: &Path, bundle: &Bundle) -> Value {
+    let mut hash = Sha256::new();
+    bundle.hash(&mut hash);
+    let id = uuid::Builder::from_random_bytes(first_half(&hash.finalize())).into_uuid();
+    let written = file.metadata().and_then(|metadata| metadata.modified()).ok();
+    let written = written.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok()).unwrap_or_default();
+    let timestamp = log::rfc3339(i64::try_from(written.as_millis()).unwrap_or_default());
+    json!({"id": id.to_string(), "tag": "", "timestamp": timestamp})
+}
+
+fn first_half(hash: &[u8]) -> [u8; 16] {
+    std::array::from_fn(|index| hash.get(index).copied().unwrap_or_default())
 }
 
 fn entry_is_there(worker: &Worker, folder: &Path) -> Result<(), Failure> {

@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep};
 use super::child::Nursery;
 use super::config::{self, Places};
 use super::failure::Failure;
+use super::maps::Maps;
 use super::phase::Phase;
 use super::process::Process;
 use super::project::Project;
@@ -39,6 +40,7 @@ pub(super) struct Keeper {
     pub(super) objects: PathBuf,
     pub(super) stands_in: bool,
     pub(super) started: u32,
+    pub(super) maps: Maps,
     pub(super) phase: watch::Sender<Phase>,
     pub(super) workers: watch::Sender<Arc<Vec<Worker>>>,
 }
@@ -82,6 +84,7 @@ impl Keeper {
 
     /// From now on everybody asks this one.
     fn show(&self, process: &Process, projects: &[Project]) {
+        self.maps.set(projects);
         self.phase.send_replace(Phase::Up(process.up.clone()));
         let workers = projects.iter().map(|project| project.worker.clone()).collect();
         self.workers.send_replace(Arc::new(workers));
@@ -95,6 +98,7 @@ impl Keeper {
         mut changed: mpsc::Receiver<Vec<Project>>,
         mut stop: watch::Receiver<bool>,
     ) {
+        let mut pause = PAUSE_MIN / 2;
         loop {
             self.show(&process, &projects);
             let since = Instant::now();
@@ -119,7 +123,7 @@ impl Keeper {
             self.phase.send_replace(Phase::Starting);
             say(Level::Error, "workerd.ended", vec![("outcome", outcome.into()), ("why", why.as_str().into())]);
             process.end(outcome, why).await;
-            let pause = if since.elapsed() > WELL { PAUSE_MIN } else { PAUSE_MIN * 4 };
+            pause = if since.elapsed() > WELL { PAUSE_MIN } else { (pause * 2).min(PAUSE_MAX) };
             (process, projects) = match self.again(projects, pause, &mut changed, &mut stop).await {
                 Some(running) => running,
                 None => return,

@@ -3,6 +3,7 @@
 use jadpo_core::host::{Level, LogEntry};
 use serde::Deserialize;
 
+use super::maps::Maps;
 use crate::log;
 
 /// What the tail Worker hands over.
@@ -22,7 +23,7 @@ struct Line {
 }
 
 /// Writes what was handed over. What cannot be read is our own mistake, and is shown as it is.
-pub(super) fn tell(body: &[u8]) {
+pub(super) fn tell(body: &[u8], maps: &Maps) {
     let told: Told = match serde_json::from_slice(body) {
         Ok(told) => told,
         Err(error) => {
@@ -41,7 +42,7 @@ pub(super) fn tell(body: &[u8]) {
         let fields = vec![
             ("worker", told.worker.as_str().into()),
             ("during", told.during.as_str().into()),
-            ("text", line.text.into()),
+            ("text", maps.mapped(&told.worker, &line.text).into()),
         ];
         log::write(&LogEntry { level, event, fields });
     }
