@@ -60,11 +60,14 @@ mod tests {
 
     #[test]
     fn an_isolate_may_die_at_any_step() {
-        for step in 0..12 {
+        for step in 0.. {
             let app = app();
             app.host.crash_at_step(step);
             app.send(QUEUE, json(&movement("m1")));
             assert_all_is_well(&app, 1);
+            if app.host.lift_crash() {
+                break; // it came to its end before that step: every step has been tried
+            }
         }
     }
 

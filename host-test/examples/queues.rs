@@ -38,13 +38,16 @@ mod tests {
 
     #[test]
     fn the_server_may_die_at_any_step_and_the_message_is_handled_all_the_same() {
-        for step in 0..16 {
+        for step in 0.. {
             let server = TestServer::load("apps/jobs");
             server.send("jobs", text("x"));
             server.host.crash_at_step(step);
             server.run_until_idle();
             assert!(server.messages("jobs").is_empty() && server.dead_letters("jobs").is_empty(), "step {step}");
             assert!(!server.host.calls_to("handle-payment").is_empty(), "step {step}");
+            if server.host.lift_crash() {
+                break; // every step has been tried
+            }
         }
     }
 

@@ -5,19 +5,20 @@ use std::future::Future;
 use std::path::Path;
 
 use jadpo_core::admin;
-use jadpo_core::app::{Compiled, Lines, compile};
 use jadpo_core::bindings::ADMIN_TOKEN;
 use jadpo_core::deliver::{Delivered, deliver, deliver_due};
 use jadpo_core::host::Host as _;
+use jadpo_core::program::{Connection, Program};
 use jadpo_core::queue::{Answer, Batch, Body, Message};
 use jadpo_core::receive;
 use jadpo_core::start::App;
 use jadpo_core::tick::tick;
 
 use crate::TestHost;
-use crate::cloudflare::Cloudflare;
+use crate::cloudflare::{BATCH_MAX, Cloudflare, handed_over};
+use crate::load::{built, load};
 use crate::run::drive;
-use crate::view::{self, Delivery, Event, Parked};
+use crate::view::{self, Delivery, DeliveryState, Event, Parked};
 
 /// Virtual time after which an app that has not settled never will: 10 days. A message that is refused by everything
 /// takes 22 hours to reach the dead-letter queue and 4 days there.
@@ -36,34 +37,42 @@ const OPERATOR_TOKEN: &str = "a-token-for-tests-only";
 /// Invocations that one may set off in a chain; Cloudflare ends chains too.
 const HANDED_ON_MAX: u32 = 16;
 
-/// A text body.
-#[must_use]
-pub fn text(body: &str) -> Body {
-    Body::Text(body.to_owned())
+/// So many of them, in words.
+pub(crate) fn count(how_many: usize, what: &str) -> String {
+    match (how_many, what.strip_suffix('y')) {
+        (1, _) => format!("1 {what}"),
+        (_, Some(stem)) => format!("{how_many} {stem}ies"),
+        (_, None) => format!("{how_many} {what}s"),
+    }
 }
 
-/// A json body: the JSON text of the value that the Worker was handed.
-#[must_use]
-pub fn json(body: &str) -> Body {
-    Body::Json(body.to_owned())
-}
-
-/// A bytes body.
-#[must_use]
-pub fn bytes(body: &[u8]) -> Body {
-    Body::Bytes(body.to_vec())
+/// # Panics
+/// When an app has queues of its own or schedules and no queue at Cloudflare.
+#[track_caller]
+fn must_run_on_workers(program: &Program) {
+    let is_at_cloudflare = |connection: &Connection| matches!(connection, Connection::CloudflareQueues { .. });
+    let is_local = |connection: &Connection| matches!(connection, Connection::LocalQueue { .. });
+    let has_schedule = program.functions.values().any(|function| function.schedule.is_some());
+    let is_a_servers = has_schedule || program.connections.values().any(is_local);
+    assert!(
+        !is_a_servers || program.connections.values().any(is_at_cloudflare),
+        "{}: its queues are its own, and a Worker runs neither those nor schedules: use TestServer",
+        program.app
+    );
 }
 
 /// An app, deployed to a Workers host that the test commands.
 pub struct TestApp {
     /// The host: time, faults, subscribers, the log, the store.
     pub host: TestHost,
-    app: RefCell<App>,
-    cloudflare: RefCell<Cloudflare>,
+    pub(crate) app: RefCell<App>,
+    pub(crate) cloudflare: RefCell<Cloudflare>,
     answers: RefCell<Vec<Answered>>,
     deaths: RefCell<u64>,
     /// The tick that came last, in minutes since 1970.
     last_tick: RefCell<i64>,
+    /// Whether the test is about messages that are lost.
+    may_lose: RefCell<bool>,
 }
 
 /// An answer that the Worker gave.
@@ -82,22 +91,23 @@ pub struct Answered {
 }
 
 impl TestApp {
-    /// The app of an `app.jadpo` file, its store migrated.
+    /// The app of an `app.jadpo` file or of the folder that holds it, its store migrated. A path is relative to the
+    /// package whose test it is.
     ///
     /// # Panics
-    /// When the file cannot be read, or has problems: they are listed.
+    /// When the file cannot be read, or has problems: they are listed. When no queue of it is Cloudflare's.
     #[must_use]
+    #[track_caller]
     pub fn load(path: impl AsRef<Path>) -> Self {
-        let path = path.as_ref();
-        let source = std::fs::read_to_string(path);
-        Self::of(&source.unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+        Self::start(TestHost::migrated(), load(path.as_ref()))
     }
 
     /// The app of an app file's text, or of a `program.json`'s, its store migrated.
     ///
     /// # Panics
-    /// When it has problems, or is no program that this build runs.
+    /// When it has problems, or is no program that this build runs. When no queue of it is Cloudflare's.
     #[must_use]
+    #[track_caller]
     pub fn of(source: &str) -> Self {
         Self::on(TestHost::migrated(), source)
     }
@@ -107,24 +117,35 @@ impl TestApp {
     /// # Panics
     /// When it has problems, or is no program that this build runs.
     #[must_use]
+    #[track_caller]
     pub fn on(host: TestHost, source: &str) -> Self {
-        let app = built(source);
+        Self::start(host, built(source, None))
+    }
+
+    #[track_caller]
+    fn start(host: TestHost, app: App) -> Self {
+        must_run_on_workers(&app.program);
+        host.knows(&app.program);
         host.seed_from_environment();
         host.set_env(ADMIN_TOKEN, OPERATOR_TOKEN);
         let mut cloudflare = Cloudflare::of(&app.program);
         cloudflare.seed(host.seeded());
         let cloudflare = RefCell::new(cloudflare);
         let last_tick = RefCell::new(host.time_ms() / TICK_MS);
-        let (answers, deaths) = (RefCell::default(), RefCell::default());
-        Self { host, app: RefCell::new(app), cloudflare, answers, deaths, last_tick }
+        let (answers, deaths, may_lose) = (RefCell::default(), RefCell::default(), RefCell::default());
+        Self { host, app: RefCell::new(app), cloudflare, answers, deaths, last_tick, may_lose }
     }
 
     /// Deploys another build, of an app file's text or a `program.json`'s, over the same store and queues.
     ///
     /// # Panics
     /// When it has problems, or is no program that this build runs.
+    #[track_caller]
     pub fn redeploy(&self, source: &str) {
-        *self.app.borrow_mut() = built(source);
+        let app = built(source, None);
+        self.host.knows(&app.program);
+        self.cloudflare.borrow_mut().deploy(&app.program);
+        *self.app.borrow_mut() = app;
     }
 
     /// What an operator's `jadpo deliveries retry --all` does: the next tick takes up every parked message and every
@@ -132,6 +153,7 @@ impl TestApp {
     ///
     /// # Panics
     /// When the endpoint answers what it never should.
+    #[track_caller]
     pub fn retry_all(&self) -> Option<u64> {
         let request = admin::Request {
             method: "POST".into(),
@@ -163,34 +185,13 @@ impl TestApp {
         self.cloudflare.borrow_mut().seed(seed);
     }
 
-    /// Sends a message now. Returns its id.
-    pub fn send(&self, queue: &str, body: Body) -> String {
-        let id = self.cloudflare.borrow_mut().new_id();
-        self.send_as(queue, &id, body);
-        id
-    }
-
-    /// Sends a message now under an id of the test's choice.
-    pub fn send_as(&self, queue: &str, id: &str, body: Body) {
-        let message = Message { id: id.to_owned(), sent_at_ms: self.host.time_ms(), attempts: 0, body };
-        self.send_message(queue, message);
-    }
-
-    /// Sends a message that is handed over as delivery number `attempts` of itself, from 1. Returns its id.
-    pub fn send_at_attempt(&self, queue: &str, body: Body, attempts: u32) -> String {
-        let id = self.cloudflare.borrow_mut().new_id();
-        let (sent_at_ms, attempts) = (self.host.time_ms(), attempts.saturating_sub(1));
-        self.send_message(queue, Message { id: id.clone(), sent_at_ms, attempts, body });
-        id
-    }
-
-    /// Puts a message into the queue as it is; its `attempts` are those that lie behind it.
-    pub fn send_message(&self, queue: &str, message: Message) {
-        self.cloudflare.borrow_mut().send(queue, message, self.host.time_ms());
-    }
-
     /// Cloudflare hands over at most `size` messages at once.
+    ///
+    /// # Panics
+    /// When that is not 1 to 100.
+    #[track_caller]
     pub fn cut_batches_at(&self, size: usize) {
+        assert!((1..=BATCH_MAX).contains(&size), "a batch holds 1 to {BATCH_MAX} messages, not {size}");
         self.cloudflare.borrow_mut().cut_batches_at(size);
     }
 
@@ -208,15 +209,60 @@ impl TestApp {
     /// far as retries need.
     ///
     /// # Panics
-    /// When that takes more than 10 days.
+    /// When that takes more than 10 days. When a message is lost over it, or would be since a fault keeps the store from
+    /// taking anything: a test that is about that says so with [`TestApp::may_lose`].
+    #[track_caller]
     pub fn run_until_idle(&self) {
+        let lost_before = self.lost().len();
+        let may_lose = *self.may_lose.borrow();
         let end_ms = self.host.time_ms().saturating_add(IDLE_WITHIN_MS);
-        while self.next(end_ms) {
-            assert!(self.host.time_ms() < end_ms, "the app has not settled within 10 days");
+        if let Some(fault) = self.host.takes_nothing().filter(|_| !may_lose && self.has_next(end_ms)) {
+            panic!(
+                "the store fault `{fault:?}` is still in force, and nothing settles until lift_faults(){}: run_for_ms() \
+                 runs meanwhile",
+                self.left()
+            );
         }
+        while self.next(end_ms) {
+            assert!(
+                self.host.time_ms() < end_ms,
+                "the app does not settle within 10 days{}{}",
+                self.left(),
+                self.host.in_force()
+            );
+        }
+        let lost = self.lost();
+        assert!(
+            may_lose || lost.len() == lost_before,
+            "Cloudflare deleted {} whose retries were spent, the first {:?}{}; if the test is about that, app.may_lose()",
+            count(lost.len() - lost_before, "message"),
+            lost.get(lost_before).map_or("", |message| message.id.as_str()),
+            self.host.in_force()
+        );
+    }
+
+    /// Messages may be lost from now on: the test is about that.
+    pub fn may_lose(&self) {
+        *self.may_lose.borrow_mut() = true;
+    }
+
+    /// What is not done, in words.
+    fn left(&self) -> String {
+        let (waiting, deliveries) = (self.waiting(), self.deliveries());
+        let open = deliveries.iter().filter(|delivery| delivery.state != DeliveryState::Failed).count();
+        let queue = waiting.first().map(|(queue, _)| format!(", the first in `{queue}`")).unwrap_or_default();
+        let mut left = String::new();
+        if !waiting.is_empty() {
+            left += &format!("; {} waiting{queue}", count(waiting.len(), "message"));
+        }
+        if open > 0 {
+            left += &format!("; {} open", count(open, "delivery"));
+        }
+        left
     }
 
     /// Runs what falls due in the next `for_ms` milliseconds, and moves the time on by as much.
+    #[track_caller]
     pub fn run_for_ms(&self, for_ms: i64) {
         let end_ms = self.host.time_ms().saturating_add(for_ms);
         let mut steps = 0;
@@ -229,21 +275,25 @@ impl TestApp {
         }
     }
 
+    /// When the next thing falls due, and the queue whose batch it is; without one it is a tick.
+    fn next_due(&self) -> Option<(i64, Option<String>)> {
+        let batch = self.cloudflare.borrow().next_batch_at();
+        match (batch, self.next_tick_at()) {
+            (Some((batch_ms, queue)), tick) if tick.is_none_or(|tick_ms| batch_ms <= tick_ms) => {
+                Some((batch_ms, Some(queue)))
+            }
+            (_, tick) => tick.map(|tick_ms| (tick_ms, None)),
+        }
+    }
+
+    fn has_next(&self, end_ms: i64) -> bool {
+        self.next_due().is_some_and(|(at_ms, _)| at_ms <= end_ms)
+    }
+
     /// Does the next thing that falls due until `end_ms`: a batch, or a tick that has something to do. False when
     /// there is none.
     pub fn next(&self, end_ms: i64) -> bool {
-        let batch = self.cloudflare.borrow().next_batch_at();
-        let tick = self.next_tick_at();
-        let (at_ms, queue) = match (batch, tick) {
-            (Some((batch_ms, queue)), tick) if tick.is_none_or(|tick_ms| batch_ms <= tick_ms) => {
-                (batch_ms, Some(queue))
-            }
-            (_, Some(tick_ms)) => (tick_ms, None),
-            _ => return false,
-        };
-        if at_ms > end_ms {
-            return false;
-        }
+        let Some((at_ms, queue)) = self.next_due().filter(|(at_ms, _)| *at_ms <= end_ms) else { return false };
         self.host.set_ms(at_ms.max(self.host.time_ms()));
         match queue {
             Some(queue) => {
@@ -263,8 +313,11 @@ impl TestApp {
     }
 
     /// Hands a batch to the Worker, whatever the queues hold, and lets the invocation end or die.
-    pub fn hand_over(&self, batch: Batch) {
+    pub fn hand_over(&self, mut batch: Batch) {
         let app = self.app.borrow().clone();
+        for message in &mut batch.messages {
+            message.body = handed_over(std::mem::replace(&mut message.body, Body::Bytes(Vec::new())));
+        }
         let queue = batch.queue.clone();
         let delivered = self.invocation(self.queue_event(&app, batch));
         self.cloudflare.borrow_mut().unsettled(&queue, self.host.time_ms());
@@ -364,26 +417,6 @@ impl TestApp {
 
 impl Drop for TestApp {
     fn drop(&mut self) {
-        self.host.tell_seed();
+        self.host.ends();
     }
-}
-
-/// Builds an app from its file, or from what `jadpo build` made of that.
-pub(crate) fn built(source: &str) -> App {
-    if source.trim_start().starts_with('{') {
-        return App::start(source).unwrap_or_else(|error| panic!("{error}"));
-    }
-    let compiled = compile(source);
-    let found = problems(source, &compiled);
-    App::new(compiled.program.unwrap_or_else(|| panic!("the app file has problems:{found}")))
-}
-
-/// What is wrong in a file, a line each.
-pub(crate) fn problems(source: &str, compiled: &Compiled) -> String {
-    let lines = Lines::new(source);
-    let problems = compiled.problems.iter().map(|problem| {
-        let (line, column) = lines.position(problem.span.start);
-        format!("\n  {line}:{column} {}: {}", problem.code, problem.message)
-    });
-    problems.collect()
 }

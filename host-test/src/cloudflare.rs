@@ -3,11 +3,25 @@
 //! It keeps the documented promises and none of the undocumented habits: delivery is at least once, so a test may
 //! have answers lost or messages come in another order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jadpo_core::program::{Connection, Program};
-use jadpo_core::queue::{Answer, Batch, Message};
+use jadpo_core::queue::{Answer, Batch, Body, Message};
 use jadpo_core::wrangler::{BATCH_SIZE_MAX, BATCH_WAIT_S, DEAD_LETTER_RETRIES_MAX, RETRIES_MAX};
+
+/// The most messages that Cloudflare hands over at once.
+pub(crate) const BATCH_MAX: usize = 100;
+
+/// A body as the Worker gets it: nobody tells it a message's content type, so a json message that is a string is the text
+/// message of that string.
+pub(crate) fn handed_over(body: Body) -> Body {
+    match body {
+        Body::Json(json) if json.trim_start().starts_with('"') => {
+            serde_json::from_str(&json).map_or(Body::Json(json), Body::Text)
+        }
+        body => body,
+    }
+}
 
 /// A queue's consumer, as the Wrangler file sets it.
 #[derive(Debug, Clone)]
@@ -48,16 +62,8 @@ pub(crate) struct Cloudflare {
 
 impl Cloudflare {
     pub(crate) fn of(program: &Program) -> Self {
-        let mut queues = BTreeMap::<String, Queue>::new();
-        for connection in program.connections.values() {
-            let Connection::CloudflareQueues { queue, dead_letter_queue } = connection else { continue };
-            let consumer = Consumer { retries_max: RETRIES_MAX, dead_letter_queue: Some(dead_letter_queue.clone()) };
-            queues.insert(queue.clone(), Queue { consumer: Some(consumer), ..Queue::default() });
-            let consumer = Consumer { retries_max: DEAD_LETTER_RETRIES_MAX, dead_letter_queue: None };
-            queues.insert(dead_letter_queue.clone(), Queue { consumer: Some(consumer), ..Queue::default() });
-        }
-        Self {
-            queues,
+        let mut cloudflare = Self {
+            queues: BTreeMap::new(),
             lost: Vec::new(),
             batch_size: BATCH_SIZE_MAX as usize,
             acks_to_lose: 0,
@@ -65,7 +71,25 @@ impl Cloudflare {
             random: fastrand::Rng::with_seed(0),
             #[cfg(feature = "torture")]
             invocations: 0,
+        };
+        cloudflare.deploy(program);
+        cloudflare
+    }
+
+    /// A Worker's deployment makes it the consumer of its queues; what is in them stays.
+    pub(crate) fn deploy(&mut self, program: &Program) {
+        for connection in program.connections.values() {
+            let Connection::CloudflareQueues { queue, dead_letter_queue } = connection else { continue };
+            let consumer = Consumer { retries_max: RETRIES_MAX, dead_letter_queue: Some(dead_letter_queue.clone()) };
+            self.queues.entry(queue.clone()).or_default().consumer = Some(consumer);
+            let consumer = Consumer { retries_max: DEAD_LETTER_RETRIES_MAX, dead_letter_queue: None };
+            self.queues.entry(dead_letter_queue.clone()).or_default().consumer = Some(consumer);
         }
+    }
+
+    /// The names of the queues.
+    pub(crate) fn queues(&self) -> BTreeSet<String> {
+        self.queues.keys().cloned().collect()
     }
 
     pub(crate) fn seed(&mut self, seed: u64) {
@@ -74,7 +98,7 @@ impl Cloudflare {
 
     /// Cuts batches at `size`, 1 or more.
     pub(crate) fn cut_batches_at(&mut self, size: usize) {
-        self.batch_size = size.max(1);
+        self.batch_size = size;
     }
 
     pub(crate) fn shuffle(&mut self) {

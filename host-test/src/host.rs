@@ -1,6 +1,6 @@
 //! The host: the core's seam, under a test's command.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
@@ -13,7 +13,8 @@ use jadpo_core::store::schema::SCHEMA_VERSION;
 use jadpo_core::store::{Row, Rows, Statement, StoreError, classify};
 
 use crate::clock::Clock;
-use crate::fault::{Faults, StoreFault};
+use crate::fault::{Crash, Faults, StoreFault};
+use crate::known::Known;
 use crate::seed;
 use crate::store::Store;
 use crate::subscriber::{Answering, RecordedCall, Reply, Script, Subscriber};
@@ -24,14 +25,14 @@ pub struct TestHost {
     state: Arc<Mutex<State>>,
 }
 
-struct State {
+pub(crate) struct State {
     clock: Clock,
     skew_ms: i64,
     random: fastrand::Rng,
     seed: u64,
     store: Store,
-    faults: Faults,
-    env: BTreeMap<String, String>,
+    pub(crate) faults: Faults,
+    pub(crate) env: BTreeMap<String, String>,
     log: Vec<LogEntry>,
     subscribers: BTreeMap<String, Script>,
     linked: BTreeMap<String, Answering>,
@@ -40,16 +41,10 @@ struct State {
     calls_at_once: usize,
     batches: u64,
     rows_written: u64,
-    crash: Crash,
-}
-
-/// Where the isolate is to die, and how far it has come.
-#[derive(Default)]
-struct Crash {
-    /// Crash points passed since the count was last set.
-    passed: u64,
-    at_step: Option<u64>,
-    dead: bool,
+    pub(crate) crash: Crash,
+    pub(crate) known: Option<Known>,
+    /// Variables that are missing on purpose.
+    pub(crate) unset: BTreeSet<String>,
 }
 
 impl TestHost {
@@ -93,12 +88,14 @@ impl TestHost {
             batches: 0,
             rows_written: 0,
             crash: Crash::default(),
+            known: None,
+            unset: BTreeSet::new(),
         };
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
     /// A test that panicked while it held the lock has failed already: its state is as good as any.
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -187,8 +184,13 @@ impl TestHost {
     }
 
     /// A subscriber, to be told what it does: `host.subscriber("ledger").answers([500, 200])`.
+    ///
+    /// # Panics
+    /// When the app has none of this name.
     #[must_use]
+    #[track_caller]
     pub fn subscriber(&self, name: &str) -> Subscriber<'_> {
+        self.must_have_callee(name);
         Subscriber { host: self, name: name.to_owned() }
     }
 
@@ -197,7 +199,12 @@ impl TestHost {
     }
 
     /// Links a Rust function under the name that `run:` gives in the app file. `Ok` answers 200.
+    ///
+    /// # Panics
+    /// When the app names none so.
+    #[track_caller]
     pub fn link(&self, name: &str, mut function: impl FnMut(&Call) -> Result<(), String> + Send + 'static) {
+        self.must_link(name);
         let answering = move |call: &Call| function(call).map_or_else(Reply::Error, |()| Reply::Status(200));
         self.state().linked.insert(name.to_owned(), Box::new(answering));
     }
@@ -208,9 +215,14 @@ impl TestHost {
         self.state().calls.clone()
     }
 
-    /// The calls that one subscriber got.
+    /// The calls that one subscriber or function got.
+    ///
+    /// # Panics
+    /// When the app has none of this name.
     #[must_use]
+    #[track_caller]
     pub fn calls_to(&self, subscriber: &str) -> Vec<RecordedCall> {
+        self.must_have_callee(subscriber);
         self.state().calls.iter().filter(|call| call.call.subscriber == subscriber).cloned().collect()
     }
 
@@ -232,79 +244,18 @@ impl TestHost {
         self.state().rows_written
     }
 
-    /// The store fails so for its next `batches` round trips.
-    pub fn store_fails(&self, fault: StoreFault, batches: u32) {
-        self.state().faults.for_batches(fault, batches);
-    }
-
-    /// The store fails so until [`TestHost::lift_faults`].
-    pub fn store_fails_until_lifted(&self, fault: StoreFault) {
-        self.state().faults.until_lifted(fault);
-    }
-
-    /// The store fails as `plan` says for each round trip, by its number.
-    pub fn store_fails_by(&self, plan: impl FnMut(u64) -> Option<StoreFault> + Send + 'static) {
-        self.state().faults.planned(Box::new(plan));
-    }
-
-    /// The store refuses, with a constraint error, every batch that carries `text` in a parameter.
-    pub fn store_refuses(&self, text: &str) {
-        self.state().faults.refuse(text);
-    }
-
-    /// Lifts every fault of the store.
-    pub fn lift_faults(&self) {
-        self.state().faults.lift();
-    }
-
-    /// Lets the isolate die at crash point `step`, counted from 0 and from now on. Each store batch and each call
-    /// has two of them: before it takes effect, and after it, before the answer arrives.
-    pub fn crash_at_step(&self, step: u64) {
-        self.state().crash = Crash { at_step: Some(step), ..Crash::default() };
-    }
-
-    /// Lifts what [`TestHost::crash_at_step`] planned and starts the count anew.
-    pub fn lift_crash(&self) {
-        self.state().crash = Crash::default();
-    }
-
-    /// Crash points passed since the count last started.
-    #[must_use]
-    pub fn steps(&self) -> u64 {
-        self.state().crash.passed
-    }
-
-    /// Whether the isolate has just died; the next one is alive.
-    pub(crate) fn take_crash(&self) -> bool {
-        let mut state = self.state();
-        let dead = state.crash.dead;
-        if dead {
-            state.crash = Crash::default();
-        }
-        dead
-    }
-
-    /// A crash point. It never ends when the isolate dies here.
-    pub async fn step(&self) {
-        let dies = {
-            let mut state = self.state();
-            let here = state.crash.passed;
-            state.crash.passed += 1;
-            state.crash.dead |= state.crash.at_step == Some(here);
-            state.crash.dead
-        };
-        if dies {
-            std::future::pending::<()>().await;
-        }
-    }
-
     /// Reads the store on the side: no limit, no fault, no cost; numbers as the file holds them.
     ///
     /// # Panics
     /// When the query is wrong.
     #[must_use]
+    #[track_caller]
     pub fn look(&self, sql: &str) -> Vec<Row> {
-        self.state().store.look(sql).unwrap_or_else(|error| panic!("{error} in: {sql}"))
+        let looked = self.state().store.look(sql);
+        match looked {
+            Ok(rows) => rows,
+            Err(error) => panic!("{error} in: {sql}"),
+        }
     }
 
     /// Reads a table that may not be there yet.
@@ -317,17 +268,24 @@ impl TestHost {
     /// # Panics
     /// When it gives none.
     #[must_use]
+    #[track_caller]
     pub fn count(&self, sql: &str) -> i64 {
-        self.look(sql).first().and_then(|row| row.integer(0)).unwrap_or_else(|| panic!("no number from: {sql}"))
+        match self.look(sql).first().and_then(|row| row.integer(0)) {
+            Some(number) => number,
+            None => panic!("no number from: {sql}"),
+        }
     }
 
     /// Does to the store what no host would: drops a table, sets the version back.
     ///
     /// # Panics
     /// When the statements are wrong.
+    #[track_caller]
     pub fn meddle(&self, sql: &str) {
         let done = self.state().store.meddle(sql);
-        done.unwrap_or_else(|error| panic!("{error} in: {sql}"));
+        if let Err(error) = done {
+            panic!("{error} in: {sql}");
+        }
     }
 
     /// Counts a round trip to the store and says what goes wrong with it.
@@ -336,16 +294,6 @@ impl TestHost {
         state.batches += 1;
         let batch = state.batches;
         state.faults.next(batch)
-    }
-
-    /// The store is behind the build by a migration, until [`TestHost::store_is_migrated`].
-    pub fn store_is_behind(&self) {
-        self.meddle("UPDATE jadpo_schema SET version = version - 1");
-    }
-
-    /// The migration that the store was behind by is run.
-    pub fn store_is_migrated(&self) {
-        self.meddle("UPDATE jadpo_schema SET version = version + 1");
     }
 
     /// Carries a batch out under the fault in force.
@@ -386,6 +334,11 @@ impl TestHost {
                 return (reply, 0);
             }
             if !self.state().subscribers.contains_key(&call.subscriber) {
+                assert!(
+                    !self.is_of_an_app(),
+                    "{} is called, and nothing is linked under its name: host.link({function:?}, |call| Ok(()))",
+                    call.subscriber
+                );
                 return (Reply::Error(format!("no function named {function} is linked")), 0);
             }
         }
@@ -438,7 +391,11 @@ impl Host for TestHost {
     }
 
     fn env(&self, name: &str) -> Option<String> {
-        self.state().env.get(name).cloned()
+        let value = self.state().env.get(name).cloned();
+        if value.is_none() {
+            self.must_not_forget(name);
+        }
+        value
     }
 
     fn log(&self, entry: LogEntry) {

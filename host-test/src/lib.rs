@@ -48,24 +48,35 @@ mod clock;
 mod cloudflare;
 mod fault;
 mod host;
+mod known;
+mod load;
 mod names;
 mod queues;
 mod recording;
 mod run;
 pub mod scenario;
 mod seed;
+mod sending;
 mod store;
 mod subscriber;
 #[cfg(feature = "torture")]
 pub mod torture;
 mod view;
 
-pub use app::{Answered, TestApp, bytes, json, text};
+pub use app::{Answered, TestApp};
 pub use fault::StoreFault;
 pub use host::TestHost;
 pub use queues::{Held, Posted, Request, TestServer};
 pub use recording::Recording;
 pub use run::{run, run_until_crash};
 pub use seed::with_seeds;
+pub use sending::{bytes, json, text, unreadable};
 pub use subscriber::{RecordedCall, Reply, Subscriber};
 pub use view::{Delivery, DeliveryState, Event, Parked};
+
+// The core's words that a test meets here.
+pub use jadpo_core::admin;
+pub use jadpo_core::host::{Call, Level, LogEntry};
+pub use jadpo_core::program::Target;
+pub use jadpo_core::queue::{Answer, Batch, Body, Message};
+pub use jadpo_core::store::{Row, Statement, Value};

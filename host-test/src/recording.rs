@@ -14,6 +14,7 @@ use crate::Reply;
 ///
 /// let busy = Recording::of("HTTP/1.1 429 Too Many Requests\nRetry-After: 120\n\nslow down");
 /// let app = TestApp::load("apps/warehouse/app.jadpo");
+/// app.host.set_env("LEDGER_SECRET", "whsec_bm90LWEtcmVhbC1zZWNyZXQ=");
 /// app.host.subscriber("reorder").plays(&busy);
 /// app.send("warehouse-events", text(r#"{"movement_id":"m1","sku":"A-1","quantity":3,"moved_at":"2026-11-30T12:00:00Z"}"#));
 /// app.run_until_idle();

@@ -19,6 +19,7 @@ pub(crate) fn pinned() -> Option<u64> {
 ///
 /// with_seeds(20, |seed| {
 ///     let app = TestApp::load("apps/warehouse/app.jadpo");
+///     app.host.set_env("LEDGER_SECRET", "whsec_bm90LWEtcmVhbC1zZWNyZXQ=");
 ///     app.seed(seed);
 ///     app.shuffle();
 ///     app.cut_batches_at(3);

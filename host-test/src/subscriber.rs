@@ -1,6 +1,7 @@
 //! Subscribers that follow a script, and the calls they got.
 
 use std::collections::VecDeque;
+use std::fmt;
 
 use jadpo_core::host::{Call, CallOutcome};
 
@@ -65,17 +66,38 @@ impl Subscriber<'_> {
     }
 
     /// Does this with the next call.
+    ///
+    /// # Panics
+    /// When its status is none of an answer: 200 to 599.
+    #[track_caller]
     pub fn then(&self, reply: Reply) -> &Self {
+        reply.must_be_right();
         self.write(|script| script.replies.push_back(reply))
     }
 
     /// Answers the next calls with these statuses, one each.
+    ///
+    /// # Panics
+    /// When one is no status of an answer: 200 to 599.
+    #[track_caller]
     pub fn answers(&self, statuses: impl IntoIterator<Item = u16>) -> &Self {
+        let statuses: Vec<u16> = statuses.into_iter().collect();
+        statuses.iter().for_each(|status| must_be_status(*status));
         self.write(|script| script.replies.extend(statuses.into_iter().map(Reply::Status)))
     }
 
-    /// Answers the next call 429 with this `Retry-After` header: seconds or a date.
+    /// Answers the next call 429 with this `Retry-After` header: seconds, or a date as
+    /// `Wed, 21 Oct 2026 07:28:00 GMT`. For a header that is neither there is [`Reply::RetryAfter`].
+    ///
+    /// # Panics
+    /// When it is neither.
+    #[track_caller]
     pub fn answers_429(&self, retry_after: &str) -> &Self {
+        let is_seconds = !retry_after.is_empty() && retry_after.bytes().all(|byte| byte.is_ascii_digit());
+        assert!(
+            is_seconds || httpdate::parse_http_date(retry_after).is_ok(),
+            "{retry_after:?} is no Retry-After: seconds, or a date as \"Wed, 21 Oct 2026 07:28:00 GMT\""
+        );
         self.then(Reply::RetryAfter(429, retry_after.to_owned()))
     }
 
@@ -95,7 +117,12 @@ impl Subscriber<'_> {
     }
 
     /// Does this with every call that no earlier word speaks of.
+    ///
+    /// # Panics
+    /// When its status is none of an answer: 200 to 599.
+    #[track_caller]
     pub fn always(&self, reply: Reply) -> &Self {
+        reply.must_be_right();
         self.write(|script| script.always = Some(reply))
     }
 
@@ -115,7 +142,22 @@ impl Subscriber<'_> {
     }
 }
 
+/// # Panics
+/// When it is none of an answer.
+#[track_caller]
+fn must_be_status(status: u16) {
+    let right = matches!(status, 101 | 200..=599); // 101 ends the exchange; the others below 200 come before the answer
+    assert!(right, "{status} is no status of an answer: those are 200 to 599");
+}
+
 impl Reply {
+    #[track_caller]
+    fn must_be_right(&self) {
+        if let Self::Status(status) | Self::RetryAfter(status, _) = self {
+            must_be_status(*status);
+        }
+    }
+
     /// What the core is told of it.
     pub(crate) fn outcome(&self) -> CallOutcome {
         match self {
@@ -132,7 +174,7 @@ impl Reply {
 }
 
 /// A call that a subscriber got.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct RecordedCall {
     /// When it began, in milliseconds since 1970.
     pub at_ms: i64,
@@ -140,6 +182,15 @@ pub struct RecordedCall {
     pub call: Call,
     /// What the subscriber did.
     pub reply: Reply,
+}
+
+impl fmt::Debug for RecordedCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { at_ms, call, reply } = self;
+        let mut all = f.debug_struct("RecordedCall");
+        all.field("at_ms", at_ms).field("to", &call.subscriber).field("target", &call.target);
+        all.field("headers", &call.headers).field("body", &self.body_text()).field("reply", reply).finish()
+    }
 }
 
 impl RecordedCall {

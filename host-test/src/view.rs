@@ -1,12 +1,14 @@
 //! What a test sees in the store.
 
+use std::fmt;
+
 use jadpo_core::store::schema::NEVER_MS;
 use jadpo_core::store::{Row, Value};
 
 use crate::TestHost;
 
 /// An event that was kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Event {
     /// Its number.
     pub seq: i64,
@@ -63,7 +65,7 @@ pub enum DeliveryState {
 }
 
 /// A message that was parked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Parked {
     /// Its number, `p12` without the p.
     pub id: i64,
@@ -85,6 +87,27 @@ pub struct Parked {
     pub body: Vec<u8>,
     /// Whether an operator has it read again at the next tick.
     pub marked: bool,
+}
+
+// Both print their bodies as text, which a person can read.
+impl fmt::Debug for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seq, connection, key, name, message_id, sent_at_ms, received_at_ms, body: _, is_text } = self;
+        let mut all = f.debug_struct("Event");
+        all.field("seq", seq).field("connection", connection).field("key", key).field("name", name);
+        all.field("message_id", message_id).field("sent_at_ms", sent_at_ms).field("received_at_ms", received_at_ms);
+        all.field("body", &self.body_text()).field("is_text", is_text).finish()
+    }
+}
+
+impl fmt::Debug for Parked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { id, queue, message_id, reason, detail, event, key, attempts, body: _, marked } = self;
+        let mut all = f.debug_struct("Parked");
+        all.field("id", id).field("queue", queue).field("message_id", message_id).field("reason", reason);
+        all.field("detail", detail).field("event", event).field("key", key).field("attempts", attempts);
+        all.field("body", &self.body_text()).field("marked", marked).finish()
+    }
 }
 
 impl Event {

@@ -24,7 +24,7 @@ fn a_delivery_that_is_answered_2xx_is_gone_from_the_store() {
 
 #[test]
 fn every_other_answer_waits_by_the_schedule() {
-    for status in [101, 199, 300, 302, 404, 410, 429, 500, 503] {
+    for status in [101, 300, 302, 404, 410, 429, 500, 503] {
         let host = TestHost::migrated();
         let app = app(&["ledger"]);
         host.subscriber("ledger").answers([status]);
@@ -102,7 +102,7 @@ fn a_retry_after_longer_than_the_schedule_is_honoured() {
     ] {
         let host = TestHost::migrated();
         let app = app(&["ledger"]);
-        host.subscriber("ledger").answers_429(header);
+        host.subscriber("ledger").then(Reply::RetryAfter(429, header.to_owned()));
         let claimed = receive_good(&host, &app, 1);
         deliver_in(&host, &app, claimed, 30_000);
         assert_eq!(host.count("SELECT due_at FROM jadpo_deliveries") - host.time_ms(), wait_ms, "{header}");

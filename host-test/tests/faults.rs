@@ -169,7 +169,7 @@ fn an_isolate_may_die_at_every_step_and_nothing_is_lost_and_nothing_doubled() {
             let ready_ms = app.host.time_ms() + 5_000;
             assert!(app.next(ready_ms));
             assert_acknowledged_is_stored(&app);
-            if app.deaths() == 0 {
+            if app.host.lift_crash() {
                 break;
             }
             deaths += 1;
@@ -271,6 +271,7 @@ fn a_dead_letter_that_cannot_be_parked_is_retried_a_hundred_times_on_the_same_sc
     let app = app();
     app.host.store_fails_until_lifted(StoreFault::Down);
     app.send("stock-dead", movement("m"));
+    app.may_lose();
     app.run_until_idle();
     let delays: Vec<u32> = answers(&app).into_iter().flatten().collect();
     assert_eq!(delays.len(), 101);

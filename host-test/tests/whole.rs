@@ -84,7 +84,7 @@ fn a_message_parked_by_one_build_becomes_an_event_with_the_next_once_an_operator
 
 #[test]
 fn a_retry_that_is_taken_up_while_isolates_die_gives_the_event_once() {
-    for step in 0..20 {
+    for step in 0.. {
         let app = app();
         app.send(STOCK, text(r#"{"movement_id":"m","sku":7,"quantity":1}"#));
         app.run_until_idle();
@@ -92,6 +92,10 @@ fn a_retry_that_is_taken_up_while_isolates_die_gives_the_event_once() {
         app.retry_all();
         app.host.crash_at_step(step);
         app.run_until_idle();
+        if app.host.lift_crash() {
+            assert!(step > 8, "there are {step} steps only");
+            break;
+        }
         assert_eq!((app.events().len(), app.parked().len(), app.deliveries().len()), (1, 0, 0), "died at step {step}");
         assert!(!app.host.calls_to("ledger").is_empty());
     }

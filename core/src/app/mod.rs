@@ -33,14 +33,14 @@ mod written;
 
 pub use code::Code;
 pub use network::{Reach, network};
-pub use problem::{Lines, Note, PROBLEMS_MAX, Problem, Span};
+pub use problem::{Lines, Note, PROBLEMS_MAX, Problem, Span, closest};
 pub use refusal::{Refusal, refusal};
 
 use crate::program::{PROGRAM_FORMAT, Program};
 use code::Area;
 use names::Names;
 use problem::Findings;
-pub(crate) use problem::{closest, quote};
+pub(crate) use problem::quote;
 use syntax::{Block, What};
 use values::{Key, Reading};
 

@@ -155,7 +155,8 @@ fn shown_char(c: char) -> Vec<char> {
 }
 
 /// The candidate most like `word`, when one is close enough to be what was meant.
-pub(crate) fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+#[must_use]
+pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     const CANDIDATES_MAX: usize = 1_000; // keeps a file of thousands of wrong names quick
     const WORD_LEN_MAX: usize = 64;
     if word.len() > WORD_LEN_MAX {

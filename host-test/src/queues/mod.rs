@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::path::Path;
 
 use jadpo_core::broker::{self, BrokerError, Peek, Redrive, RedriveState};
+use jadpo_core::program::Connection;
 use jadpo_core::queue::Body;
 use jadpo_core::schedule::Schedules;
 use jadpo_core::start::App;
@@ -15,12 +16,17 @@ use jadpo_core::tick::tick;
 use jadpo_core::trigger::Triggers;
 
 use crate::TestHost;
-use crate::app::{IDLE_WITHIN_MS, STEPS_MAX, TICK_MS, WAIT_UNTIL_MS, built};
+use crate::app::{IDLE_WITHIN_MS, STEPS_MAX, TICK_MS, WAIT_UNTIL_MS, count};
+use crate::known;
+use crate::load::{built, load};
 use crate::run::drive;
-use crate::view::{self, Delivery, Event, Parked};
+use crate::view::{self, Delivery, DeliveryState, Event, Parked};
 use store::QueueStore;
 
 pub use request::{Posted, Request};
+
+/// Rounds of a run until idle: more make no progress, as where the store fails again and again.
+const ROUNDS_MAX: u32 = 20_000;
 
 /// An app on the queue server that the test commands. Its functions and subscribers do what
 /// [`TestHost::subscriber`] and [`TestHost::link`] tell them, by their names.
@@ -75,13 +81,15 @@ enum Next {
 }
 
 impl TestServer {
-    /// The app of an `app.jadpo` file, or of a folder with one or with a `project.toml`.
+    /// The app of an `app.jadpo` or `project.toml` file, or of a folder with one of them. A path is relative to the
+    /// package whose test it is.
     ///
     /// # Panics
     /// When it cannot be read, or has problems.
     #[must_use]
+    #[track_caller]
     pub fn load(path: impl AsRef<Path>) -> Self {
-        Self::on(TestHost::migrated(), request::program_at(path.as_ref()))
+        Self::on(TestHost::migrated(), load(path.as_ref()))
     }
 
     /// The app of an app file's text.
@@ -89,11 +97,13 @@ impl TestServer {
     /// # Panics
     /// When it has problems.
     #[must_use]
+    #[track_caller]
     pub fn of(source: &str) -> Self {
-        Self::on(TestHost::migrated(), built(source))
+        Self::on(TestHost::migrated(), built(source, None))
     }
 
     fn on(host: TestHost, app: App) -> Self {
+        host.knows(&app.program);
         host.seed_from_environment();
         let (triggers, schedules) = (Triggers::of(&app.program), Schedules::of(&app.program));
         let now_ms = host.time_ms();
@@ -130,13 +140,39 @@ impl TestServer {
     /// Sends a message to a queue. Returns its id.
     ///
     /// # Panics
-    /// When it is refused; [`TestServer::post`] answers instead.
+    /// When there is no such queue, or it refuses; [`TestServer::post`] answers instead.
+    #[track_caller]
     pub fn send(&self, queue: &str, body: Body) -> String {
-        let posted = self.post(queue, Request::of(body));
-        posted.id.clone().unwrap_or_else(|| panic!("refused: {posted:?}"))
+        self.must_have(queue);
+        match self.post(queue, Request::of(body)) {
+            Posted { id: Some(id), .. } => id,
+            Posted { status: 0, .. } => panic!("the server died over it: post() answers status 0"),
+            posted => panic!("refused with {}: {}", posted.status, posted.error.unwrap_or_default()),
+        }
     }
 
-    /// Sends a request to a queue's address, as `POST /_queues/NAME`.
+    /// # Panics
+    /// When there is no such queue.
+    #[track_caller]
+    fn must_have(&self, queue: &str) {
+        let mut names = std::collections::BTreeSet::new();
+        for declared in self.triggers.declared() {
+            names.extend([declared.queue.clone(), declared.dead_letters().0]);
+        }
+        let why = match self.app.program.connections.get(queue) {
+            _ if names.contains(queue) => return,
+            Some(Connection::LocalQueue { queue: meant, .. }) => {
+                format!("`{queue}` is the connection's name; its queue is `{meant}`")
+            }
+            _ if known::queues(&self.app.program).contains(queue) => {
+                format!("`{queue}` is a queue at Cloudflare, which TestApp has in front of the app")
+            }
+            _ => known::unknown("queue", queue, &names),
+        };
+        panic!("{why}");
+    }
+
+    /// Sends a request to a queue's address, as `POST /_queues/NAME`. A queue that is not there is answered with 404.
     pub fn post(&self, queue: &str, request: Request) -> Posted {
         self.lives(request::enqueue(self, queue, request))
     }
@@ -155,15 +191,50 @@ impl TestServer {
     /// still meanwhile, since they never end.
     ///
     /// # Panics
-    /// When that takes more than 10 days.
+    /// When that takes more than 10 days, or would since a fault keeps the store from taking anything.
+    #[track_caller]
     pub fn run_until_idle(&self) {
         let end_ms = self.host.time_ms().saturating_add(IDLE_WITHIN_MS);
+        let has_next = || self.first_due(false).is_some_and(|(at_ms, _)| at_ms <= end_ms);
+        if let Some(fault) = self.host.takes_nothing().filter(|_| has_next()) {
+            panic!(
+                "the store fault `{fault:?}` is still in force, and nothing settles until lift_faults(){}: run_for_ms() \
+                 runs meanwhile",
+                self.left()
+            );
+        }
+        let mut rounds = 0;
         while self.next(end_ms, false) {
-            assert!(self.host.time_ms() < end_ms, "the server has not settled within 10 days");
+            rounds += 1;
+            assert!(
+                self.host.time_ms() < end_ms && rounds < ROUNDS_MAX,
+                "the server does not settle{}{}",
+                self.left(),
+                self.host.in_force()
+            );
         }
     }
 
+    /// What is not done, in words.
+    fn left(&self) -> String {
+        let mut left = String::new();
+        for queue in drain::handled(&self.triggers) {
+            let metrics = self.on_queues(|broker, sql, _| broker.metrics(sql, &queue));
+            if metrics.messages > 0 {
+                let messages = usize::try_from(metrics.messages).unwrap_or(usize::MAX);
+                left += &format!("; {} waiting in `{queue}`", count(messages, "message"));
+            }
+        }
+        let deliveries = self.deliveries();
+        let open = deliveries.iter().filter(|delivery| delivery.state != DeliveryState::Failed).count();
+        if open > 0 {
+            left += &format!("; {} open", count(open, "delivery"));
+        }
+        left
+    }
+
     /// Runs what falls due in the next `for_ms` milliseconds, schedules too, and moves the time on by as much.
+    #[track_caller]
     pub fn run_for_ms(&self, for_ms: i64) {
         let end_ms = self.host.time_ms().saturating_add(for_ms);
         let mut steps = 0;
@@ -178,12 +249,9 @@ impl TestServer {
 
     /// Does the next thing that falls due until `end_ms`; false when there is none.
     fn next(&self, end_ms: i64, with_schedules: bool) -> bool {
-        let queues = self.next_message_at().map(|at_ms| (at_ms, Next::Queues));
-        let tick = self.next_tick_at().map(|at_ms| (at_ms, Next::Tick));
-        let schedules = with_schedules.then(|| self.next_occurrence_at()).flatten();
-        let schedules = schedules.map(|at_ms| (at_ms, Next::Schedules));
-        let first = queues.into_iter().chain(tick).chain(schedules).min_by_key(|(at_ms, _)| *at_ms);
-        let Some((at_ms, next)) = first.filter(|(at_ms, _)| *at_ms <= end_ms) else { return false };
+        let Some((at_ms, next)) = self.first_due(with_schedules).filter(|(at_ms, _)| *at_ms <= end_ms) else {
+            return false;
+        };
         self.host.set_ms(at_ms.max(self.host.time_ms()));
         match next {
             Next::Queues => drop(self.process(drain::round(self))),
@@ -191,6 +259,14 @@ impl TestServer {
             Next::Schedules => self.look_at_schedules(),
         }
         true
+    }
+
+    fn first_due(&self, with_schedules: bool) -> Option<(i64, Next)> {
+        let queues = self.next_message_at().map(|at_ms| (at_ms, Next::Queues));
+        let tick = self.next_tick_at().map(|at_ms| (at_ms, Next::Tick));
+        let schedules = with_schedules.then(|| self.next_occurrence_at()).flatten();
+        let schedules = schedules.map(|at_ms| (at_ms, Next::Schedules));
+        queues.into_iter().chain(tick).chain(schedules).min_by_key(|(at_ms, _)| *at_ms)
     }
 
     fn next_message_at(&self) -> Option<i64> {
@@ -223,11 +299,13 @@ impl TestServer {
         self.process(drain::occur(self));
     }
 
-    /// Puts a queue's dead letters back where they died. Returns how many.
+    /// Puts a queue's dead letters back where they died. Returns how many; 0 if it has none.
     ///
     /// # Panics
-    /// When the queue has none that could be put back: it is not there, or a redrive of it runs.
+    /// When there is no such queue, or a redrive of it runs.
+    #[track_caller]
     pub fn redrive(&self, queue: &str) -> u64 {
+        self.must_have(queue);
         let task = self.on_queues(|broker, sql, moment| {
             let source = broker.dead_letter_queue_of(queue)?;
             broker.redrive(sql, moment, &Redrive { source, ..Redrive::default() })
@@ -251,7 +329,9 @@ impl TestServer {
     /// # Panics
     /// When there is no such queue.
     #[must_use]
+    #[track_caller]
     pub fn messages(&self, queue: &str) -> Vec<Held> {
+        self.must_have(queue);
         let peek = Peek { max: 100, after: None };
         let peeked = self.on_queues(|broker, sql, moment| broker.peek(sql, moment, queue, peek));
         peeked.into_iter().map(|peeked| Held::from(peeked.message)).collect()
@@ -262,7 +342,9 @@ impl TestServer {
     /// # Panics
     /// When there is no such queue.
     #[must_use]
+    #[track_caller]
     pub fn dead_letters(&self, queue: &str) -> Vec<Held> {
+        self.must_have(queue);
         self.messages(&jadpo_core::local::dead_letters_of(queue))
     }
 
@@ -304,18 +386,22 @@ impl TestServer {
     ///
     /// # Panics
     /// When it is refused.
+    #[track_caller]
     pub fn on_queues<T>(
         &self,
         operation: impl FnOnce(&mut broker::Broker, &mut dyn broker::Sql, broker::Moment) -> Result<T, BrokerError>,
     ) -> T {
         let done = self.queues.borrow_mut().run(&self.host, true, operation);
-        done.unwrap_or_else(|error| panic!("{error}"))
+        match done {
+            Ok(done) => done,
+            Err(error) => panic!("{error}"),
+        }
     }
 }
 
 impl Drop for TestServer {
     fn drop(&mut self) {
-        self.host.tell_seed();
+        self.host.ends();
     }
 }
 

@@ -1,18 +1,13 @@
 //! What comes in: requests to a queue's address or a webhook's, and an app's folder.
 
-use std::path::Path;
-
 use jadpo_core::admin::queues::status;
-use jadpo_core::app::project;
 use jadpo_core::broker::{BrokerError, MessageId, NewBatch, NewMessage, Once, SentOnce};
 use jadpo_core::host::Host as _;
 use jadpo_core::inbound::{self, Inbound, Refusal};
 use jadpo_core::queue::Body;
-use jadpo_core::start::App;
 
 use super::TestServer;
 use super::store::operate;
-use crate::app::{built, problems};
 
 /// A POST.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -120,24 +115,4 @@ pub(super) async fn send(server: &TestServer, queue: &str, message: NewMessage) 
     let sent = operate(&server.host, &server.queues, |broker, sql, moment| broker.send(sql, moment, queue, &batch));
     let sent = sent.await?;
     Ok(sent.ids.first().map(|id| Posted::kept(*id, false)).unwrap_or_default())
-}
-
-/// The app of a file, or of a folder with an app file or a project in it.
-pub(super) fn program_at(path: &Path) -> App {
-    let read =
-        |path: &Path| std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    if path.is_file() {
-        return built(&read(path));
-    }
-    let app = path.join("app.jadpo");
-    if app.is_file() {
-        return built(&read(&app));
-    }
-    let dev = path.join("dev.toml");
-    let dev = dev.is_file().then(|| read(&dev));
-    let source = read(&path.join("project.toml"));
-    let project = project::compile(&source, dev.as_deref());
-    let of_dev = project.dev.zip(dev).map(|(compiled, source)| problems(&source, &compiled)).unwrap_or_default();
-    let found = problems(&source, &project.project) + &of_dev;
-    App::new(project.project.program.unwrap_or_else(|| panic!("the project has problems:{found}")))
 }

@@ -22,6 +22,7 @@ fn set_env(host: &TestHost, scenario: &Scenario) {
     for (name, value) in &scenario.env {
         host.set_env(name, value);
     }
+    host.unset_all_else();
 }
 
 fn tell(host: &TestHost, does: &Subscribing) {
