@@ -2,6 +2,7 @@
 
 mod build;
 mod check;
+mod d1;
 mod deliveries;
 mod dev;
 mod diagnostics;
@@ -57,6 +58,8 @@ enum Command {
     Webhooks(webhooks::Args),
     /// What clients of the Queues API show: create, list, revoke
     Tokens(tokens::Args),
+    /// D1 databases of Workers on this machine: list, apply migrations, run SQL
+    D1(d1::Args),
     /// List, show and retry what is parked or has failed
     Deliveries(deliveries::Args),
     /// For jadpo itself: becomes workerd, which then dies with whoever started it
@@ -83,6 +86,7 @@ pub fn main(linked: Linked) -> ExitCode {
         Command::Triggers(args) => triggers::run(&args),
         Command::Webhooks(args) => webhooks::run(&args),
         Command::Tokens(args) => tokens::run(&args),
+        Command::D1(args) => d1::run(&args),
         Command::Deliveries(args) => deliveries::run(&args),
         Command::Become { words } => return child::become_program(&words),
     };

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::thread;
 
+use jadpo_core::d1::limits::DURATION_MAX;
 use tokio::sync::{mpsc, oneshot};
 
 use super::error::{OpenError, RunError};
@@ -25,7 +26,7 @@ impl Database {
     pub(super) fn start(file: &Path) -> Result<Self, OpenError> {
         let (jobs, mut waiting) = mpsc::channel::<Job>(WAITING_MAX);
         let path = file.to_owned();
-        let run = move || match open(&path).and_then(|connection| Base::new(connection, &path)) {
+        let run = move || match open(&path).and_then(|connection| Base::new(connection, &path, DURATION_MAX)) {
             Ok(mut base) => {
                 while let Some(job) = waiting.blocking_recv() {
                     job(Ok(&mut base));

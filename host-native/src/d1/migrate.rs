@@ -108,14 +108,19 @@ pub async fn list(
 ) -> Result<Vec<Migration>, MigrateError> {
     let failed = |why| MigrateError { applied: Vec::new(), why };
     let (folder, table) = (folder.to_owned(), table.to_owned());
+    let file = databases.file(key).map_err(|error| failed(MigrateFailure::Database(error.into())))?;
+    if !file.exists() {
+        return listed(None, &folder, &table).map_err(failed);
+    }
     let database = databases.database(key).map_err(|error| failed(MigrateFailure::Database(error.into())))?;
-    let outcome = database.with(move |base| Ok(listed(base, &folder, &table))).await;
+    let outcome = database.with(move |base| Ok(listed(Some(base), &folder, &table))).await;
     outcome.unwrap_or_else(|error| Err(MigrateFailure::Database(error))).map_err(failed)
 }
 
-fn listed(base: &mut Base, folder: &Path, table: &str) -> Result<Vec<Migration>, MigrateFailure> {
+/// Without a database, none was applied.
+fn listed(base: Option<&mut Base>, folder: &Path, table: &str) -> Result<Vec<Migration>, MigrateFailure> {
     let files = names(folder)?;
-    let applied = applied(base, table).map_err(MigrateFailure::Database)?;
+    let applied = base.map_or(Ok(Vec::new()), |base| applied(base, table)).map_err(MigrateFailure::Database)?;
     let done: BTreeSet<&String> = applied.iter().map(|(name, _)| name).collect();
     let waiting = files.iter().filter(|name| !done.contains(name));
     let waiting = waiting.map(|name| Migration { name: name.clone(), applied_at: None, has_file: true });
@@ -168,34 +173,44 @@ fn names(folder: &Path) -> Result<Vec<String>, MigrateFailure> {
     Ok(names)
 }
 
-/// The names of those that the database remembers, with their times. The table is made if it is not there.
+/// The names of those that the database remembers, with their times. Without the table that is none.
 fn applied(base: &mut Base, table: &str) -> Result<Vec<(String, String)>, RunError> {
+    const IS_THERE: &str = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1 COLLATE NOCASE";
     let mut found = Collected::default();
     base.transaction(None, |base| {
-        base.piece(&migrations::make_table(table), &[], &mut Collected::default())?;
+        let mut table_found = Collected::default();
+        base.piece(IS_THERE, &[text(table)], &mut table_found)?;
+        if table_found.done.iter().all(|ran| ran.rows.is_empty()) {
+            return Ok(());
+        }
         base.piece(&migrations::list_applied(table), &[], &mut found)
     })?;
-    let text = |value: Option<serde_json::Value>| match value {
+    let read = |value: Option<serde_json::Value>| match value {
         Some(serde_json::Value::String(text)) => text,
         _ => String::new(),
     };
     let pair = |row: Vec<serde_json::Value>| {
         let mut row = row.into_iter();
-        (text(row.next()), text(row.next()))
+        (read(row.next()), read(row.next()))
     };
     Ok(found.done.into_iter().flat_map(|ran| ran.rows).map(pair).collect())
+}
+
+fn text(text: &str) -> Value {
+    Value::Text(text.as_bytes().to_vec())
 }
 
 /// Applies one, whole or not at all, and remembers it in the same transaction.
 fn apply_file(base: &mut Base, folder: &Path, name: &str, table: &str) -> Result<(), MigrateFailure> {
     let path = folder.join(name);
-    let text = read(&path).map_err(|why| MigrateFailure::Unreadable { path, why })?;
+    let sql = read(&path).map_err(|why| MigrateFailure::Unreadable { path, why })?;
     let mut failed: Option<(usize, String)> = None;
     let outcome = base.transaction(None, |base| {
-        for piece in migrations::statements(&text) {
+        base.piece(&migrations::make_table(table), &[], &mut Collected::default())?;
+        for piece in migrations::statements(&sql) {
             base.piece(piece.sql, &[], &mut Collected::default()).inspect_err(|_| failed = Some(place(&piece)))?;
         }
-        base.piece(&migrations::remember(table), &[Value::Text(name.as_bytes().to_vec())], &mut Collected::default())
+        base.piece(&migrations::remember(table), &[text(name)], &mut Collected::default())
     });
     outcome.map_err(|error| match failed {
         None => MigrateFailure::Database(error),

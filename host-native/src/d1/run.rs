@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use jadpo_core::d1::{Answer, Cell, Meta, Piece, Refusal, Request, Statement, Value, limits, pieces, text};
+use jadpo_core::d1::{Answer, Cell, Meta, Piece, Refusal, Request, Statement, Value, pieces, text};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection, ToSql};
 
@@ -40,6 +40,8 @@ struct Clock {
     start: Instant,
     /// Milliseconds since the start.
     deadline_ms: Arc<AtomicU64>,
+    /// How long a request's statements may run.
+    limit: Duration,
 }
 
 impl Clock {
@@ -52,7 +54,7 @@ impl Clock {
     }
 
     fn set(&self) {
-        let limit_ms = u64::try_from(limits::DURATION_MAX.as_millis()).unwrap_or(u64::MAX);
+        let limit_ms = u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX);
         self.deadline_ms.store(self.elapsed_ms().saturating_add(limit_ms), Ordering::Relaxed);
     }
 }
@@ -65,10 +67,10 @@ pub(super) trait Rows {
 }
 
 impl Base {
-    pub(super) fn new(mut connection: Connection, file: &Path) -> Result<Self, OpenError> {
+    pub(super) fn new(mut connection: Connection, file: &Path, limit: Duration) -> Result<Self, OpenError> {
         let unusable = |error: rusqlite::Error| OpenError::unusable(file, &error);
         let fence = Fence::build(&mut connection).map_err(unusable)?;
-        let clock = Clock { start: Instant::now(), deadline_ms: Arc::new(AtomicU64::new(u64::MAX)) };
+        let clock = Clock { start: Instant::now(), deadline_ms: Arc::new(AtomicU64::new(u64::MAX)), limit };
         let watched = clock.clone();
         connection.progress_handler(STEPS_BETWEEN_LOOKS, Some(move || watched.is_over())).map_err(unusable)?;
         Ok(Self { connection, fence, clock, known: BTreeMap::new(), bookmark: (now_ms(), 0) })

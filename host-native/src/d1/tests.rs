@@ -200,3 +200,41 @@ async fn a_pragma_does_what_it_says_each_time() {
         assert_eq!(it.rows("SELECT 'A' LIKE 'a'").await, json!([[found]]), "{switch}");
     }
 }
+
+#[test]
+fn statements_that_run_for_too_long_are_stopped_and_leave_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("main.db");
+    let connection = open::open(&file).expect("it opens");
+    let mut base = run::Base::new(connection, &file, std::time::Duration::from_millis(100)).expect("it is set up");
+    base.execute("CREATE TABLE t (a)").expect("it is quick");
+    let endless =
+        "INSERT INTO t VALUES (1); WITH RECURSIVE c AS (SELECT 1 UNION ALL SELECT 1 FROM c) SELECT count(*) FROM c";
+    assert_eq!(base.execute(endless), Err(RunError::TimedOut));
+    assert_eq!(base.execute("SELECT count(*) FROM t").expect("it goes on")[0].rows, [[json!(0)]]);
+}
+
+#[tokio::test]
+async fn a_result_that_is_too_large_is_given_up() {
+    let it = pair();
+    let sql =
+        "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT printf('%.*c', 1000000, 'x') FROM c";
+    assert_eq!(it.error(sql).await, d1::TOO_LARGE);
+    assert_eq!(it.rows("SELECT 1").await, json!([[1]]));
+}
+
+#[tokio::test]
+async fn another_process_that_writes_is_waited_for_and_readers_are_not() {
+    let it = pair();
+    it.rows("CREATE TABLE t (a)").await;
+    let other = rusqlite::Connection::open(it.databases.file("main").expect("a key")).expect("it opens");
+    other.execute_batch("BEGIN IMMEDIATE; INSERT INTO t VALUES (1)").expect("it writes");
+    assert_eq!(it.rows("SELECT count(*) FROM t").await, json!([[0]]));
+    let write = it.rows("INSERT INTO t VALUES (2) RETURNING a");
+    let end = async {
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        other.execute_batch("COMMIT").expect("it commits");
+    };
+    assert_eq!(tokio::join!(write, end).0, json!([[2]]));
+    assert_eq!(it.rows("SELECT count(*) FROM t").await, json!([[2]]));
+}

@@ -40,6 +40,7 @@ pub(crate) use inner::{Answer, Asked};
 use link::{Unanswered, in_words};
 use phase::Phases;
 pub use prepare::{Options, Prepared, Started};
+pub(crate) use project::describe;
 pub use tools::Named;
 
 /// Most bytes of the dispatcher's answer.

@@ -114,6 +114,13 @@ pub(super) fn found(given: &Path) -> Result<PathBuf, Failure> {
     Err(Failure::wrong(format!("there is no {}", given.display()), help))
 }
 
+/// A Worker as its Wrangler file describes it, and the file's folder. Nothing is built.
+pub(crate) fn describe(source: &Source) -> Result<(Worker, PathBuf), Failure> {
+    let file = found(&source.file)?;
+    let worker = described(&file, source.environment.as_deref())?.worker;
+    Ok((worker, file.parent().map(Path::to_owned).unwrap_or_default()))
+}
+
 fn described(file: &Path, environment: Option<&str>) -> Result<Given, Failure> {
     let unread = |why: String| Failure::wrong(format!("{} cannot be read: {why}", file.display()), "");
     let size = file.metadata().map_err(|error| unread(error.to_string()))?.len();

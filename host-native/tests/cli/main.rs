@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod build;
 #[cfg(test)]
+mod d1;
+#[cfg(test)]
 mod deliveries;
 #[cfg(test)]
 mod live;

@@ -4,34 +4,28 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use jadpo_core::d1::limits;
 use jadpo_core::store::Statement;
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 
-/// Parameters bound to one statement.
-const PARAMS_MAX: usize = 100;
-/// Bytes of a statement's text.
-const SQL_BYTES_MAX: usize = 100_000;
-/// Bytes of a text, a blob or a row.
-const VALUE_BYTES_MAX: i32 = 2_000_000;
-
-/// Sets the limits that `SQLite` itself can keep. Each is the smaller of what D1's documentation and its engine say.
+/// Sets the limits that `SQLite` itself can keep.
 pub(super) fn set(connection: &Connection) -> rusqlite::Result<()> {
     for (limit, max) in [
-        (Limit::SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX),
-        (Limit::SQLITE_LIMIT_COLUMN, 100),
-        (Limit::SQLITE_LIMIT_EXPR_DEPTH, 100),
-        (Limit::SQLITE_LIMIT_COMPOUND_SELECT, 5),
-        (Limit::SQLITE_LIMIT_VDBE_OP, 25_000),
-        (Limit::SQLITE_LIMIT_FUNCTION_ARG, 32),
+        (Limit::SQLITE_LIMIT_LENGTH, limits::VALUE_BYTES_MAX),
+        (Limit::SQLITE_LIMIT_COLUMN, limits::COLUMNS_MAX),
+        (Limit::SQLITE_LIMIT_EXPR_DEPTH, limits::EXPRESSION_DEPTH_MAX),
+        (Limit::SQLITE_LIMIT_COMPOUND_SELECT, limits::COMPOUND_TERMS_MAX),
+        (Limit::SQLITE_LIMIT_VDBE_OP, limits::OPERATIONS_MAX),
+        (Limit::SQLITE_LIMIT_FUNCTION_ARG, limits::FUNCTION_ARGS_MAX),
         (Limit::SQLITE_LIMIT_ATTACHED, 0),
-        (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 50),
-        (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 10),
+        (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, limits::PATTERN_BYTES_MAX),
+        (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, limits::TRIGGER_DEPTH_MAX),
         (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
     ] {
-        connection.set_limit(limit, max)?;
+        connection.set_limit(limit, i32::try_from(max).unwrap_or(i32::MAX))?;
     }
     // A name in double quotes that is no column is a mistake, never a text.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
@@ -58,10 +52,10 @@ pub(super) fn fence(connection: &mut Connection) -> rusqlite::Result<Arc<AtomicB
 
 /// Checks what `SQLite`'s own limits do not cover.
 pub(super) fn check(statement: &Statement) -> Result<(), String> {
-    if statement.sql.len() > SQL_BYTES_MAX {
+    if statement.sql.len() > limits::SQL_BYTES_MAX {
         return Err("D1_ERROR: statement too long: SQLITE_TOOBIG".into());
     }
-    if statement.params.len() > PARAMS_MAX {
+    if statement.params.len() > limits::PARAMS_MAX {
         return Err("D1_ERROR: too many SQL variables: SQLITE_ERROR".into());
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! D1's types and error texts.
 
+use jadpo_core::d1;
 use jadpo_core::store::Value;
 use rusqlite::types::{ToSqlOutput, Value as SqlValue, ValueRef};
 
@@ -51,50 +52,6 @@ pub(crate) fn error_text(error: &rusqlite::Error) -> String {
         rusqlite::Error::SqlInputError { error, msg, .. } => (error, Some(msg.clone())),
         other => return format!("D1_ERROR: {other}"),
     };
-    let extended = code.extended_code;
     let message = message.unwrap_or_else(|| code.to_string());
-    let name = primary_name(extended & 0xff);
-    match constraint_name(extended) {
-        Some(constraint) => format!("D1_ERROR: {message}: {name} (extended: SQLITE_CONSTRAINT_{constraint})"),
-        None => format!("D1_ERROR: {message}: {name}"),
-    }
-}
-
-/// The name of a primary result code, as <https://sqlite.org/rescode.html> lists them.
-fn primary_name(code: i32) -> &'static str {
-    match code {
-        5 => "SQLITE_BUSY",
-        6 => "SQLITE_LOCKED",
-        7 => "SQLITE_NOMEM",
-        8 => "SQLITE_READONLY",
-        9 => "SQLITE_INTERRUPT",
-        10 => "SQLITE_IOERR",
-        11 => "SQLITE_CORRUPT",
-        13 => "SQLITE_FULL",
-        18 => "SQLITE_TOOBIG",
-        19 => "SQLITE_CONSTRAINT",
-        20 => "SQLITE_MISMATCH",
-        21 => "SQLITE_MISUSE",
-        23 => "SQLITE_AUTH",
-        25 => "SQLITE_RANGE",
-        _ => "SQLITE_ERROR",
-    }
-}
-
-/// The last part of an extended constraint code's name, from the same list.
-fn constraint_name(extended: i32) -> Option<&'static str> {
-    if extended & 0xff != 19 {
-        return None;
-    }
-    Some(match extended >> 8 {
-        1 => "CHECK",
-        3 => "FOREIGNKEY",
-        5 => "NOTNULL",
-        6 => "PRIMARYKEY",
-        7 => "TRIGGER",
-        8 => "UNIQUE",
-        10 => "ROWID",
-        12 => "DATATYPE",
-        _ => return None,
-    })
+    format!("D1_ERROR: {}", d1::text(&message, code.extended_code, None))
 }
