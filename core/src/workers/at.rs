@@ -258,12 +258,16 @@ impl<'t> Table<'t> {
     }
 }
 
-/// A path and one more key; one that is no plain name is quoted.
+/// A path and one more key; one that is no plain name is quoted, a long one is cut.
 pub(super) fn joined(path: &str, key: &str) -> String {
-    let is_plain = !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '$'));
+    const SHOWN_MAX: usize = 80;
+    let shown: String = key.chars().take(SHOWN_MAX).collect();
+    let is_cut = shown.len() < key.len();
+    let is_plain =
+        !is_cut && !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '$'));
     match (is_plain, path) {
-        (true, "") => key.to_owned(),
-        (true, _) => format!("{path}.{key}"),
-        (false, _) => format!("{path}[{key:?}]"),
+        (true, "") => shown,
+        (true, _) => format!("{path}.{shown}"),
+        (false, _) => format!("{path}[{shown:?}{}]", if is_cut { "…" } else { "" }),
     }
 }
