@@ -151,8 +151,13 @@ async fn serve(
         let help = "change the app file, or the store's queues with `jadpo queues`".to_owned();
         Stop::failed(format!("the declared queues cannot be made: {error}"), Some(help))
     })?;
+    let mut stop = Box::pin(signals.any());
     let workers = match workers {
-        Some(prepared) => Some(begin(prepared, &broker, &triggers, migrates).await?),
+        Some(prepared) => tokio::select! {
+            begun = begin(prepared, &broker, &triggers, migrates) => Some(begun?),
+            // Whoever does not want to wait for it need not.
+            _ = &mut stop => return Ok(()),
+        },
         None => None,
     };
     if lets_pull {
@@ -172,7 +177,7 @@ async fn serve(
     broker.set_serving(&serving).await.map_err(unusable)?;
     let app = App::new(program);
     let server = Server { host, app, broker, functions, triggers, listener, workers, options };
-    match server.run(signals.any()).await {
+    match server.run(stop).await {
         Ended::Stopped => Ok(()),
         Ended::Failed => {
             let help = "what was answered is kept; start it again, and tell of the panic that it has logged".to_owned();

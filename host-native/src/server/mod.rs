@@ -46,7 +46,7 @@ use jadpo_core::trigger::Triggers;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
 use crate::broker::Broker;
@@ -195,7 +195,7 @@ impl Server {
         let most = connections::most();
         shared.log(Level::Info, "server.started", started(&shared, at));
         let mut work = begin(&shared, &stopping);
-        let workerd = workers.map(|(started, databases)| {
+        let mut workerd = workers.map(|(started, databases)| {
             work.spawn(workers::run(shared.clone(), started.handle(), stopping.clone()));
             // It runs until what it was given has ended.
             tokio::spawn(started.run(AskedByWorkers::new(&shared, databases), closed.clone()))
@@ -204,6 +204,7 @@ impl Server {
         let told = tokio::select! {
             why = stop => Some(why),
             _ = work.join_next() => None,
+            () = ends(&mut workerd) => None,
         };
         let _ = stopping_sender.send(true);
         let ended = match told {
@@ -224,6 +225,17 @@ impl Server {
         }
         shared.log(Level::Info, "server.stopped", vec![]);
         ended
+    }
+}
+
+/// Until it ends, if it is there at all.
+async fn ends(part: &mut Option<JoinHandle<()>>) {
+    match part {
+        Some(running) => {
+            let _ = running.await;
+            *part = None;
+        }
+        None => std::future::pending().await,
     }
 }
 

@@ -40,6 +40,28 @@ pub(super) struct Bundle {
 }
 
 impl Bundle {
+    /// Whether a handler of this name can be in the code: somewhere its name is defined, or named as an event. Only that
+    /// it cannot be is certain.
+    pub(super) fn may_handle(&self, name: &str) -> bool {
+        let defines = |text: &str| {
+            text.match_indices(name).any(|(at, word)| {
+                let before = text.split_at(at).0.chars().next_back();
+                let after = text.split_at(at + word.len()).1.trim_start();
+                before.is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '_' | '$'))
+                    && after.starts_with(['(', ':', ',', '}', '=', '"', '\'', ';'])
+            })
+        };
+        match &self.script {
+            Script::Classic(script) => defines(script),
+            Script::Modules(modules) => modules.iter().any(|module| match module.kind {
+                ModuleKind::EsModule | ModuleKind::CommonJs => defines(&String::from_utf8_lossy(&module.bytes)),
+                // What a module of Wasm exports is named in it.
+                ModuleKind::Wasm => module.bytes.windows(name.len()).any(|part| part == name.as_bytes()),
+                ModuleKind::Text | ModuleKind::Data => false,
+            }),
+        }
+    }
+
     /// Takes the code into a hash.
     pub(super) fn hash(&self, hash: &mut impl sha2::Digest) {
         match &self.script {
@@ -191,6 +213,29 @@ mod tests {
             ["addEventListener('fetch', (e) => {})", "const text = 'an export default'", "exports.a = 1; x.export()"]
         {
             assert!(!exports(classic), "{classic}");
+        }
+    }
+
+    #[test]
+    fn a_handler_that_is_nowhere_defined_is_missed() {
+        let of = |text: &str| Bundle {
+            script: Script::Classic(text.to_owned()),
+            sources: Vec::new(),
+            map: None,
+            made_in: PathBuf::new(),
+            notes: Vec::new(),
+        };
+        for has in [
+            "async queue(batch) {}",
+            "queue: handle",
+            "export { queue }",
+            "addEventListener('queue', f)",
+            "x.queue = f",
+        ] {
+            assert!(of(has).may_handle("queue"), "{has}");
+        }
+        for has_not in ["fetch() {}", "my_queue(x)", "the queue is long", "queues(1)"] {
+            assert!(!of(has_not).may_handle("queue"), "{has_not}");
         }
     }
 

@@ -11,6 +11,9 @@ use super::link::Link;
 /// How long after a connection broke it is waited for the word why.
 const WHY_WAIT: Duration = Duration::from_secs(2);
 
+/// How long where it may be that the Worker alone broke it off.
+const WORD_WAIT: Duration = Duration::from_millis(200);
+
 /// What workerd does now.
 #[derive(Debug, Clone)]
 pub(super) enum Phase {
@@ -58,7 +61,7 @@ impl Up {
 
     /// As [`Up::ended`], for who does not wait long: the Worker may have broken it off itself.
     pub(super) async fn ended_soon(&self) -> (&'static str, Option<String>) {
-        timeout(Duration::from_millis(50), self.ended()).await.unwrap_or(("canceled", None))
+        timeout(WORD_WAIT, self.ended()).await.unwrap_or(("canceled", None))
     }
 
     /// Why it ended; what is broken and did not end was broken off by the Worker.

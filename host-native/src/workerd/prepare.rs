@@ -5,6 +5,7 @@ use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use jadpo_core::workers::{Database, Worker, conflicts, strangers};
 use tempfile::TempDir;
@@ -19,13 +20,17 @@ use super::maps::Maps;
 use super::phase::{Phase, Phases};
 use super::process::Process;
 use super::project::{self, Loading, Project};
+use super::reload::Seen;
 use super::run::Keeper;
 use super::tools::{Named, Tool, newest_date};
 use super::{Source, Workerd, proxy, reload};
 
 /// Longest path of the folder of the sockets: the system takes 108 bytes for a socket's whole path, some 104.
-const FOLDER_BYTES_MAX: usize = 80;
+const FOLDER_BYTES_MAX: usize = 60;
 
+/// How long requests that run may go on at the end: in development nobody waits long for Ctrl-C.
+const GRACE: Duration = Duration::from_secs(5);
+const GRACE_DEV: Duration = Duration::from_secs(1);
 /// How such a folder's name begins, and what its lock is called.
 const SCRATCH: &str = "jadpo-workers-";
 const LOCK: &str = "lock";
@@ -65,6 +70,7 @@ pub struct Prepared {
     program: PathBuf,
     scratch: Scratch,
     projects: Vec<Project>,
+    seen: Seen,
 }
 
 /// Workers that run, and are answered once [`Started::run`] is.
@@ -76,6 +82,7 @@ pub struct Started {
     keeper: Keeper,
     process: Process,
     projects: Vec<Project>,
+    seen: Seen,
     inner: UnixListener,
     doors: Vec<TcpListener>,
     maps: Maps,
@@ -105,10 +112,9 @@ impl Prepared {
             from_environment: options.secrets.clone(),
         };
         let scratch = scratch()?;
-        let projects = reload::load(&options.sources, &loading, scratch.folder.path()).await?;
-        let prepared = Self { options, loading, program, scratch, projects };
-        prepared.agree()?;
-        Ok(prepared)
+        let (projects, seen) = reload::load(&options.sources, &loading, scratch.folder.path()).await?;
+        agree(&projects, options.stands_in)?;
+        Ok(Self { options, loading, program, scratch, projects, seen })
     }
 
     /// The Workers, as their files describe them.
@@ -136,32 +142,12 @@ impl Prepared {
         all.filter(|(database, folder)| seen.insert((database.key(), folder.clone()))).collect()
     }
 
-    /// Whether the Workers can run beside each other.
-    fn agree(&self) -> Result<(), Failure> {
-        let workers = self.workers();
-        let mut found = conflicts(&workers);
-        if !self.options.stands_in {
-            found.extend(strangers(&workers));
-        }
-        let lines: Vec<String> = found
-            .iter()
-            .map(|note| {
-                let help = note.help.as_ref().map(|help| format!("\n    help: {help}")).unwrap_or_default();
-                format!("  {}: {}{help}", note.path, note.message)
-            })
-            .collect();
-        if lines.is_empty() {
-            return Ok(());
-        }
-        Err(Failure::wrong(format!("the Workers cannot run together:\n{}", lines.join("\n")), ""))
-    }
-
     /// Takes the addresses and starts workerd. What Workers ask is answered from [`Started::run`] on.
     ///
     /// # Errors
     /// [`Failure`]: an address that is taken, a Worker that workerd refuses.
     pub async fn start(self) -> Result<Started, Failure> {
-        let Self { options, loading, program, scratch, projects } = self;
+        let Self { options, loading, program, scratch, projects, seen } = self;
         let mut doors = Vec::new();
         let mut addresses = Vec::new();
         for (index, project) in projects.iter().enumerate() {
@@ -188,7 +174,20 @@ impl Prepared {
         let inner = inner.map_err(|error| Failure::failed(format!("cannot listen for workerd: {error}"), ""))?;
         let process = keeper.start(&projects).await?;
         let handle = Workerd { phases: Phases(phases), workers: running };
-        Ok(Started { handle, addresses, options, loading, keeper, process, projects, inner, doors, maps, scratch })
+        Ok(Started {
+            handle,
+            addresses,
+            options,
+            loading,
+            keeper,
+            process,
+            projects,
+            seen,
+            inner,
+            doors,
+            maps,
+            scratch,
+        })
     }
 }
 
@@ -213,30 +212,63 @@ impl Started {
 
     /// Answers the Workers and their clients until `closing` says so.
     pub(crate) async fn run(self, asked: impl Asked, closing: watch::Receiver<bool>) {
-        let Self { handle, options, loading, keeper, process, projects, inner, doors, maps, scratch, .. } = self;
+        let Self { handle, options, loading, keeper, process, projects, seen, inner, doors, maps, scratch, .. } = self;
         let (ended, is_ended) = watch::channel(false);
-        let mut work = JoinSet::new();
-        work.spawn(inner::serve(inner, Arc::new(asked), maps, is_ended));
+        let answering = tokio::spawn(inner::serve(inner, Arc::new(asked), maps, is_ended.clone()));
+        let grace = if options.is_dev { GRACE_DEV } else { GRACE };
+        let mut served = JoinSet::new();
         for (index, door) in doors.into_iter().enumerate() {
-            work.spawn(proxy::serve(door, index, handle.phases.clone(), closing.clone()));
+            served.spawn(proxy::serve(door, index, handle.phases.clone(), grace, closing.clone()));
         }
         let (reloaded, changed) = mpsc::channel(1);
         let watching = options.is_dev.then(|| {
             let folder = scratch.folder.path().to_owned();
-            tokio::spawn(reload::watch(options.sources, loading, folder, projects.clone(), reloaded))
+            tokio::spawn(reload::watch(
+                options.sources,
+                options.stands_in,
+                loading,
+                folder,
+                (projects.clone(), seen),
+                reloaded,
+            ))
         });
-        keeper.run(process, projects, changed, closing).await;
-        let _ = ended.send(true);
+        // First the clients get their answers, then workerd goes, then what it asks.
+        let (over, is_over) = watch::channel(false);
+        let keeping = tokio::spawn(keeper.run(process, projects, changed, is_over));
+        while served.join_next().await.is_some() {}
+        let _ = over.send(true);
         if let Some(watching) = watching {
             watching.abort();
         }
-        while work.join_next().await.is_some() {}
+        let _ = keeping.await;
+        let _ = ended.send(true);
+        let _ = answering.await;
         drop(scratch);
     }
 }
 
 fn workers_of(projects: &[Project]) -> Vec<Worker> {
     projects.iter().map(|project| project.worker.clone()).collect()
+}
+
+/// Whether the Workers can run beside each other.
+pub(super) fn agree(projects: &[Project], stands_in: bool) -> Result<(), Failure> {
+    let workers = workers_of(projects);
+    let mut found = conflicts(&workers);
+    if !stands_in {
+        found.extend(strangers(&workers));
+    }
+    if found.is_empty() {
+        return Ok(());
+    }
+    let lines: Vec<String> = found
+        .iter()
+        .map(|note| {
+            let help = note.help.as_ref().map(|help| format!("\n    help: {help}")).unwrap_or_default();
+            format!("  {}: {}{help}", note.path, note.message)
+        })
+        .collect();
+    Err(Failure::wrong(format!("the Workers cannot run together:\n{}", lines.join("\n")), ""))
 }
 
 /// Where a Worker's HTTP is to be answered.

@@ -1,7 +1,7 @@
 //! One workerd, from its start to its end: its sockets, what it says, and whether it still answers.
 
 use std::collections::VecDeque;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,6 +40,7 @@ const LINE_BYTES_MAX: usize = 64 * 1024;
 pub(super) struct Process {
     pub(super) up: Up,
     child: Child,
+    folder: PathBuf,
     end: watch::Sender<Option<(&'static str, String)>>,
 }
 
@@ -90,7 +91,7 @@ impl Process {
             busy: Arc::new(watch::Sender::new(0)),
             end: ends,
         };
-        Ok(Self { up, child, end })
+        Ok(Self { up, child, folder: places.folder.to_owned(), end })
     }
 
     /// Until it ends by itself.
@@ -126,6 +127,7 @@ impl Process {
         if !is_told || timeout(END_MAX, self.child.wait()).await.is_err() {
             let _ = self.child.kill().await;
         }
+        let _ = std::fs::remove_dir_all(&self.folder);
     }
 
     fn tell(&self) -> bool {
@@ -200,6 +202,7 @@ fn in_their_names(said: &[String], projects: &[Project]) -> String {
 /// Reads what workerd says. Until its sockets are open all of it counts; after that a Worker's `console` comes another
 /// way, with the event that it belongs to, and only workerd's own words are left.
 async fn listen(from: impl AsyncRead + Unpin, kept: Kept, mut opening: Option<(usize, oneshot::Sender<()>)>) {
+    let is_out = opening.is_some();
     let mut lines = BufReader::new(from);
     let mut line = Vec::new();
     while let Ok(count @ 1..) = read_line(&mut lines, &mut line).await {
@@ -222,9 +225,17 @@ async fn listen(from: impl AsyncRead + Unpin, kept: Kept, mut opening: Option<(u
         }
         match said {
             Some(said) => tell(&said, &kept),
+            // A classic script's `console` comes as it is.
+            None if is_out && !kept.is_open.load(Ordering::Acquire) => tell_start(Level::Info, &text),
             None => keep(&kept, text),
         }
     }
+}
+
+/// What a script logs when it is first run.
+fn tell_start(level: Level, text: &str) {
+    let fields = vec![("during", "start".into()), ("text", text.into())];
+    log::write(&LogEntry { level, event: "worker.log", fields });
 }
 
 fn tell(said: &Said, kept: &Kept) {
@@ -237,9 +248,7 @@ fn tell(said: &Said, kept: &Kept) {
     };
     if said.source.is_none() {
         if !is_open {
-            // What a script logs when it is first run.
-            let fields = vec![("during", "start".into()), ("text", message.as_str().into())];
-            log::write(&LogEntry { level, event: "worker.log", fields });
+            tell_start(level, message);
         }
         return;
     }

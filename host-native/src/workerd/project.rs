@@ -90,6 +90,7 @@ impl Project {
             let fields = vec![("worker", worker.name.as_str().into()), ("text", note.as_str().into())];
             log::write(&LogEntry { level: Level::Warn, event: "worker.bundle", fields });
         }
+        missing_handlers(&worker, &bundle);
         let compatibility_date = date(&worker, loading.newest_date.as_deref());
         let version = version(&file, &bundle);
         let files = std::iter::once(file).chain(secret_files).collect();
@@ -161,6 +162,24 @@ fn said(file: &Path, warning: &Note) {
     };
     let fields = vec![("file", file.display().to_string().into()), ("why", text.into())];
     log::write(&LogEntry { level: Level::Warn, event: "worker.file", fields });
+}
+
+/// Says loudly what will fail each time: messages or occurrences for which the code has no handler.
+fn missing_handlers(worker: &Worker, bundle: &Bundle) {
+    let queues: Vec<&str> = worker.consumers.iter().map(|consumer| consumer.queue.as_str()).collect();
+    let crons: Vec<&str> = worker.crons.iter().map(String::as_str).collect();
+    let wants = [("queue", "the queue", queues, " (11001)"), ("scheduled", "the cron trigger", crons, "")];
+    for (handler, of, names, code) in wants {
+        if names.is_empty() || bundle.may_handle(handler) {
+            continue;
+        }
+        let why = format!(
+            "its Wrangler file has {of} {}, and its code has no `{handler}` handler: every attempt will fail{code}",
+            names.join(", ")
+        );
+        let fields = vec![("worker", worker.name.as_str().into()), ("why", why.into())];
+        log::write(&LogEntry { level: Level::Error, event: "worker.no_handler", fields });
+    }
 }
 
 /// What a version's binding says: an id made of the code, and when its Wrangler file was written.

@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Full};
-use hyper::body::{Bytes, Incoming};
+use http_body_util::{BodyExt, Empty, Full};
+use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -27,8 +27,6 @@ const HELD_MAX: Duration = Duration::from_secs(10);
 const CONNECTIONS_MAX: usize = 1_000;
 /// How long a connection may take to send a request's head.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(30);
-/// How long requests that run may go on at the end.
-const GRACE: Duration = Duration::from_secs(5);
 /// How long to wait after the system refused a connection, or a new workerd did not take one.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -39,8 +37,14 @@ struct Door {
     phases: Phases,
 }
 
-/// Serves a Worker's address until it is closed.
-pub(super) async fn serve(listener: TcpListener, index: usize, phases: Phases, mut closed: watch::Receiver<bool>) {
+/// Serves a Worker's address until it is closed; then requests that run may go on for the grace.
+pub(super) async fn serve(
+    listener: TcpListener,
+    index: usize,
+    phases: Phases,
+    grace: Duration,
+    mut closed: watch::Receiver<bool>,
+) {
     let door = Arc::new(Door { index, phases });
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
@@ -79,7 +83,7 @@ pub(super) async fn serve(listener: TcpListener, index: usize, phases: Phases, m
                 _ = serving.as_mut() => {}
                 () = is_to_close => {
                     serving.as_mut().graceful_shutdown();
-                    let _ = timeout(GRACE, serving).await;
+                    let _ = timeout(grace, serving).await;
                 }
             }
             drop(place);
@@ -87,7 +91,7 @@ pub(super) async fn serve(listener: TcpListener, index: usize, phases: Phases, m
     }
     drop(listener);
     let all = u32::try_from(CONNECTIONS_MAX).unwrap_or(u32::MAX);
-    let _ = timeout(GRACE, places.acquire_many(all)).await;
+    let _ = timeout(grace, places.acquire_many(all)).await;
 }
 
 async fn answer(door: &Door, peer: SocketAddr, mut request: Request<Incoming>) -> Response<Body> {
@@ -105,6 +109,8 @@ async fn answer(door: &Door, peer: SocketAddr, mut request: Request<Incoming>) -
         parts.headers.insert("cf-connecting-ip", ip);
     }
     parts.headers.insert(HeaderName::from_static(CF_HEADER), HeaderValue::from_static(CF));
+    // One that changes nothing may be asked again if workerd dies over it.
+    let mut again = (parts.method.is_safe() && body.is_end_stream()).then(|| parts.clone());
     let mut request = Request::from_parts(parts, body.map_err(Into::into).boxed_unsync());
     let until = Instant::now() + HELD_MAX;
     let answer = loop {
@@ -125,7 +131,12 @@ async fn answer(door: &Door, peer: SocketAddr, mut request: Request<Incoming>) -
             }
             Err(Unanswered::Unsent(why, _)) => return unavailable(&why),
             Err(Unanswered::Broken(why)) => {
-                let (_, ended) = up.ended_soon().await;
+                let (outcome, ended) = up.ended_soon().await;
+                // But not if it may itself have held the thread.
+                if let Some(parts) = again.take().filter(|_| ended.is_some() && outcome != "exceededCpu") {
+                    request = Request::from_parts(parts, Empty::new().map_err(|never| match never {}).boxed_unsync());
+                    continue;
+                }
                 return text(StatusCode::BAD_GATEWAY, format!("the Worker did not answer: {}\n", ended.unwrap_or(why)));
             }
         }

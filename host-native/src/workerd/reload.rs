@@ -8,6 +8,8 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use super::Source;
+use super::failure::Failure;
+use super::prepare::agree;
 use super::project::{Loading, Project};
 use super::run::broken;
 
@@ -18,17 +20,17 @@ const QUIET: Duration = Duration::from_millis(30);
 const FILES_MAX: usize = 20_000;
 
 /// When a file was last written and how long it is; `None` while it is not there.
-type Seen = BTreeMap<PathBuf, Option<(SystemTime, u64)>>;
+pub(super) type Seen = BTreeMap<PathBuf, Option<(SystemTime, u64)>>;
 
 /// Makes the Workers anew when something of theirs has changed, and hands them over if that made a difference.
 pub(super) async fn watch(
     sources: Vec<Source>,
+    stands_in: bool,
     loading: Loading,
     scratch: PathBuf,
-    mut projects: Vec<Project>,
+    (mut projects, mut seen): (Vec<Project>, Seen),
     changed: mpsc::Sender<Vec<Project>>,
 ) {
-    let mut seen = look(&paths(&projects));
     loop {
         sleep(LOOK_EVERY).await;
         let mut now = look_again(&seen);
@@ -44,14 +46,10 @@ pub(super) async fn watch(
             now = later;
         }
         let builds = projects.iter().any(|project| project.worker.code.build.is_some());
-        match load(&sources, &loading, &scratch).await {
-            Ok(next) => {
-                let mut after = look(&paths(&next));
-                if !builds {
-                    // What was written while it was made is a change still to come.
-                    after.extend(now.into_iter().filter(|(path, _)| after.contains_key(path)).collect::<Seen>());
-                }
-                seen = after;
+        let loaded = load(&sources, &loading, &scratch).await;
+        match loaded.and_then(|(next, made_of)| agree(&next, stands_in).map(|()| (next, made_of))) {
+            Ok((next, made_of)) => {
+                seen = made_of;
                 if next != projects {
                     projects.clone_from(&next);
                     if changed.send(next).await.is_err() {
@@ -68,17 +66,25 @@ pub(super) async fn watch(
     }
 }
 
-/// Loads all of them.
+/// Loads all of them; with them, what they were made of as it was then.
 pub(super) async fn load(
     sources: &[Source],
     loading: &Loading,
     scratch: &Path,
-) -> Result<Vec<Project>, super::failure::Failure> {
+) -> Result<(Vec<Project>, Seen), Failure> {
+    let since = SystemTime::now();
     let mut projects = Vec::new();
     for (index, source) in sources.iter().enumerate() {
         projects.push(Project::load(source, loading, &scratch.join(format!("b{index}"))).await?);
     }
-    Ok(projects)
+    let mut seen = look(&paths(&projects));
+    if projects.iter().all(|project| project.worker.code.build.is_none()) {
+        // What was written while they were made is a change still to come. A build writes itself.
+        for stamp in seen.values_mut() {
+            *stamp = stamp.filter(|(written, _)| *written < since);
+        }
+    }
+    Ok((projects, seen))
 }
 
 /// What is looked at: the files, and the folders of those that are the Worker's own, where one may appear or go.

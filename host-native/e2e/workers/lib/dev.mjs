@@ -33,6 +33,22 @@ export async function run(t, workers, options = {}) {
 	return server;
 }
 
+/** Starts what is to be refused: how it ended, and what it said. */
+export function refused(t, workers, { command = "dev", args = [], env = {}, write = true, listen = "127.0.0.1:0" } = {}) {
+	const server = new Server(mkdtempSync(join(tmpdir(), "jadpo-workers-")));
+	t.after(() => rmSync(server.folder, { recursive: true, force: true }));
+	if (write) workers.forEach((worker) => server.write(worker));
+	const given = workers.flatMap(({ name }) => ["--worker", name]);
+	const ports = ["--listen", "127.0.0.1:0", "--worker-listen", listen];
+	const { status, stdout, stderr } = spawnSync(BIN, [command, ...given, ...ports, ...args], {
+		cwd: server.folder,
+		env: { ...environment, ...env },
+		encoding: "utf8",
+		timeout: START_MS_MAX,
+	});
+	return { code: status, said: stdout + stderr };
+}
+
 class Server {
 	constructor(folder) {
 		this.folder = folder;
