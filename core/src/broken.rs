@@ -3,80 +3,76 @@
 //! Without the feature `broken` nothing here ever is, and the compiler leaves the places out. With it a thread may
 //! choose one variant, and only that thread is wrong. No host is built with it.
 
-/// A deliberate mistake.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Variant {
-    /// A message is acknowledged although the store did not take it.
+macro_rules! variants {
+    ($($about:literal $name:ident,)*) => {
+        /// A deliberate mistake.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Variant { $(#[doc = $about] $name,)* }
+
+        impl Variant {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// What is wrong with the code then, in a sentence without a full stop.
+            #[must_use]
+            pub fn about(self) -> &'static str {
+                match self { $(Self::$name => $about,)* }
+            }
+        }
+    };
+}
+
+variants! {
+    "A message is acknowledged although the store did not take it"
     AckBeforeCommit,
-    /// The memory of what was received is written in a transaction before the one that keeps the event.
+    "The memory of what was received is written in a transaction before the one that keeps the event"
     DedupeOutsideTheTransaction,
-    /// A message that is handed over again is kept without its deliveries.
+    "A message that is handed over again is kept without its deliveries"
     DeliveryForgottenOnRepeat,
-    /// A message that became an event leaves its parked copy behind.
+    "A message that became an event leaves its parked copy behind"
     ParkedCopyKept,
-    /// What cannot be read is acknowledged and parked nowhere.
+    "What cannot be read is acknowledged and parked nowhere"
     UnfitNotParked,
-    /// A delivery that waits gets its attempt back.
+    "A delivery that waits gets its attempt back"
     AttemptsFallBack,
-    /// A delivery without an answer counts as delivered.
+    "A delivery without an answer counts as delivered"
     UnansweredCountsAsDone,
-    /// Results are written whoever holds the claim by now.
+    "Results are written whoever holds the claim by now"
     ClaimNotFenced,
-    /// A delivery has failed one attempt before its last.
+    "A delivery has failed one attempt before its last"
     DeliveryGivenUpEarly,
-    /// A retry counts although its lease has ended.
+    "A retry counts although its lease has ended"
     LeaseNotChecked,
-    /// A lease ends a second before its time.
+    "A lease ends a second before its time"
     LeaseEndsEarly,
-    /// A message is handed over once more than its queue allows.
+    "A message is handed over once more than its queue allows"
     OneRetryTooMany,
-    /// A message that has expired is gone and nobody is told.
+    "A message that has expired is gone and nobody is told"
     ExpiredUntold,
-    /// One ack takes all that was leased with it.
+    "One ack takes all that was leased with it"
     AckTakesTheBatch,
-    /// A retry comes at once, whatever its delay.
+    "A retry comes at once, whatever its delay"
     RetryWithoutDelay,
-    /// What is done of a message is forgotten when it is retried.
+    "What is done of a message is forgotten when it is retried"
     ProgressLost,
-    /// A letter that is put back can be taken only after a later transaction.
+    "A letter that is put back can be taken only after a later transaction"
     RedriveInTwoSteps,
-    /// A purge does not remember what is to be cleared away.
+    "A purge does not remember what is to be cleared away"
     PurgeForgetsGarbage,
-    /// An occurrence is recorded in a transaction after the one that sends its message.
+    "An occurrence is recorded in a transaction after the one that sends its message"
     OccurrenceRecordedLater,
-    /// A key is remembered in a transaction after the one that sends its message.
+    "A key is remembered in a transaction after the one that sends its message"
     KeyRememberedLater,
 }
 
 impl Variant {
-    /// All of them.
-    pub const ALL: [Self; 20] = [
-        Self::AckBeforeCommit,
-        Self::DedupeOutsideTheTransaction,
-        Self::DeliveryForgottenOnRepeat,
-        Self::ParkedCopyKept,
-        Self::UnfitNotParked,
-        Self::AttemptsFallBack,
-        Self::UnansweredCountsAsDone,
-        Self::ClaimNotFenced,
-        Self::DeliveryGivenUpEarly,
-        Self::LeaseNotChecked,
-        Self::LeaseEndsEarly,
-        Self::OneRetryTooMany,
-        Self::ExpiredUntold,
-        Self::AckTakesTheBatch,
-        Self::RetryWithoutDelay,
-        Self::ProgressLost,
-        Self::RedriveInTwoSteps,
-        Self::PurgeForgetsGarbage,
-        Self::OccurrenceRecordedLater,
-        Self::KeyRememberedLater,
-    ];
-
     /// The variant of this name, written as in the code.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|variant| format!("{variant:?}").eq_ignore_ascii_case(&name.replace(['-', '_'], "")))
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|variant| format!("{variant:?}").eq_ignore_ascii_case(&name.replace(['-', '_'], "")))
     }
 }
 

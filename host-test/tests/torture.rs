@@ -23,9 +23,11 @@ fn run(seeds: u64, mistake: Option<Mistake>) -> Result<Seen, String> {
             }
             match torture::run(seed, mistake) {
                 Ok(seen) => all.add(&seen),
-                Err(what) => {
+                Err(failure) => {
                     next.store(seeds, Ordering::Relaxed);
-                    return Err(format!("seed {seed}: {what}; run it alone with `cargo xtask torture --seed {seed}`"));
+                    return Err(format!(
+                        "seed {seed}: {failure}; run it alone with `cargo xtask torture --seed {seed}`"
+                    ));
                 }
             }
         }
@@ -73,7 +75,7 @@ fn seeds_that_once_failed_hold() {
 #[test]
 fn each_deliberate_mistake_is_caught_within_the_small_set() {
     let survivors: Vec<Variant> =
-        Variant::ALL.into_iter().filter(|variant| run(SEEDS, Some(Mistake::Variant(*variant))).is_ok()).collect();
+        Variant::ALL.iter().copied().filter(|variant| run(SEEDS, Some(Mistake::Variant(*variant))).is_ok()).collect();
     assert!(survivors.is_empty(), "nobody sees it when the code is wrong so: {survivors:?}");
 }
 
@@ -92,4 +94,30 @@ fn the_same_seed_gives_the_same_run() {
     for seed in 0..8 {
         assert_eq!(torture::run(seed, None), torture::run(seed, None), "seed {seed}");
     }
+}
+
+#[test]
+fn a_seed_that_fails_says_what_happened_last_and_counts_what_it_saw() {
+    let mistake = Some(Mistake::named("AckBeforeCommit").unwrap());
+    let (seed, failure) = (0..SEEDS).find_map(|seed| Some((seed, torture::run(seed, mistake).err()?))).unwrap();
+    assert!(failure.seen.turns > 0 && Step::ALL.iter().any(|step| failure.seen.coverage.steps(*step) > 0));
+    let last = torture::explain(seed, mistake, 20);
+    assert_eq!((last.len(), torture::explain(seed, mistake, 20)), (20, last.clone()), "it is the same again");
+    assert!(last.iter().any(|line| line.contains("process ") && line.contains(" s  ")), "{last:#?}");
+    let all = torture::explain(seed, mistake, 10_000);
+    for word in ["Cloudflare hands over from", "✗ ", "sent to "] {
+        assert!(all.iter().any(|line| line.contains(word)), "no {word}");
+    }
+    assert!(torture::explain(seed, None, 1).len() == 1, "and nothing is kept of it for the next run");
+}
+
+#[test]
+fn every_mistake_has_a_name_that_finds_it_and_says_what_it_is() {
+    let all = Mistake::all();
+    assert_eq!(all.len(), Variant::ALL.len() + LEFT_OUT.len());
+    for (name, about, mistake) in all {
+        assert_eq!(Mistake::named(&name), Some(mistake));
+        assert!(about.len() > 10 && !about.ends_with('.'), "{name}: {about}");
+    }
+    assert_eq!((Mistake::named("LeftOut12"), Mistake::named("Nothing")), (None, None));
 }

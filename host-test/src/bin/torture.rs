@@ -1,15 +1,15 @@
 //! Runs seeds of the simulation on all cores, for `cargo xtask torture`: says how far it is, an object a line, and in
 //! the end which fault met which step.
 //!
-//! `torture FIRST COUNT SECONDS THREADS [VARIANT]`: seeds from FIRST on, COUNT of them or until SECONDS have passed (0:
-//! no limit). Exit code 1 if one failed.
+//! `torture FIRST COUNT SECONDS THREADS TRACE [VARIANT]`: seeds from FIRST on, COUNT of them or until SECONDS have passed
+//! (0: no limit); what happened in the last TRACE steps is told of a seed that failed. With a variant the first seed that
+//! fails is enough. `torture variants` tells those. Exit code 1 if a seed failed.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use jadpo_core::broken::Variant;
 use jadpo_host_test::torture::{self, Fault, Mistake, Seen, Step};
 use serde_json::json;
 
@@ -26,20 +26,29 @@ struct Runs {
     done: AtomicU64,
     seen: Mutex<Seen>,
     failures: Mutex<Vec<(u64, String)>>,
-    variant: Option<Mistake>,
+    mistake: Option<Mistake>,
+    /// Lines that are told of a failure.
+    trace: usize,
 }
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
+    if args.first().is_some_and(|first| first == "variants") {
+        for (name, about, _) in Mistake::all() {
+            println!("{}", json!({"variant": name, "about": about}));
+        }
+        return ExitCode::SUCCESS;
+    }
     let number = |index: usize| args.get(index).and_then(|text| text.parse::<u64>().ok());
-    let (Some(first), Some(count), Some(seconds), Some(threads)) = (number(0), number(1), number(2), number(3)) else {
-        eprintln!("usage: torture FIRST COUNT SECONDS THREADS [VARIANT]");
+    let (Some(first), Some(count), Some(seconds), Some(threads), Some(trace)) =
+        (number(0), number(1), number(2), number(3), number(4))
+    else {
+        eprintln!("usage: torture FIRST COUNT SECONDS THREADS TRACE [VARIANT]");
         return ExitCode::from(2);
     };
-    let variant = args.get(4).map(|name| Mistake::named(name));
-    if variant == Some(None) {
-        let names: Vec<String> = Variant::ALL.iter().map(|variant| format!("{variant:?}")).collect();
-        eprintln!("there is no such variant; there are: {}", names.join(", "));
+    let mistake = args.get(5).map(|name| Mistake::named(name));
+    if mistake == Some(None) {
+        println!("{}", json!({"unknown": args.get(5)}));
         return ExitCode::from(2);
     }
     // What a run panics with is told with its seed.
@@ -53,16 +62,19 @@ fn main() -> ExitCode {
         done: AtomicU64::new(0),
         seen: Mutex::default(),
         failures: Mutex::default(),
-        variant: variant.flatten(),
+        mistake: mistake.flatten(),
+        trace: usize::try_from(trace).unwrap_or(usize::MAX),
     };
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(|| runs.work())).collect();
         while !workers.iter().all(std::thread::ScopedJoinHandle::is_finished) {
             std::thread::sleep(TELL_EVERY.min(started.elapsed() / 4 + Duration::from_millis(5)));
-            println!("{}", json!({"done": runs.done.load(Ordering::Relaxed), "of": count}));
+            let done = runs.done.load(Ordering::Relaxed);
+            println!("{}", json!({"done": done, "of": count, "seconds": started.elapsed().as_secs()}));
         }
     });
-    let failures = runs.failures.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut failures = runs.failures.into_inner().unwrap_or_else(PoisonError::into_inner);
+    failures.sort();
     let seen = runs.seen.into_inner().unwrap_or_else(PoisonError::into_inner);
     println!("{}", json!({ "report": report(&seen, &failures, runs.done.into_inner(), started.elapsed()) }));
     if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -76,20 +88,30 @@ impl Runs {
             if seed >= self.end {
                 break;
             }
-            match torture::run(seed, self.variant) {
+            match torture::run(seed, self.mistake) {
                 Ok(seen) => all.add(&seen),
-                Err(what) => {
-                    let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-                    println!("{}", json!({"failed": seed, "what": what}));
-                    failures.push((seed, what));
-                    if failures.len() >= FAILURES_MAX {
-                        self.stopped.store(true, Ordering::Relaxed);
-                    }
+                Err(failure) => {
+                    all.add(&failure.seen);
+                    self.failed(seed, failure.what);
                 }
             }
             self.done.fetch_add(1, Ordering::Relaxed);
         }
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).add(&all);
+    }
+
+    fn failed(&self, seed: u64, what: String) {
+        let enough = if self.mistake.is_some() { 1 } else { FAILURES_MAX };
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        if failures.len() >= enough {
+            return; // found on the other core meanwhile
+        }
+        let trace = if self.trace > 0 { torture::explain(seed, self.mistake, self.trace) } else { Vec::new() };
+        println!("{}", json!({"failed": seed, "what": what, "trace": trace}));
+        failures.push((seed, what));
+        if failures.len() >= enough {
+            self.stopped.store(true, Ordering::Relaxed);
+        }
     }
 }
 

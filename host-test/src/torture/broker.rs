@@ -11,6 +11,7 @@ use super::model::{Model, Times};
 use super::sim::Sim;
 use super::state::{Place, State};
 use super::store::{Database, Session};
+use super::trace;
 
 /// A broker in a process: the server's, or a command's beside it.
 pub(super) struct Opened {
@@ -95,6 +96,9 @@ impl State {
         let failed = session.failed || matches!(outcome, Err(BrokerError::Store(_)));
         let commit_fails = fault == Some(Fault::Commit);
         database.end(!failed && !commit_fails);
+        if let Err(error) = &outcome {
+            trace::note(|| format!("{step} failed: {error}"));
+        }
         if failed || commit_fails {
             opened.is_right = false;
             return outcome.and_then(|_| unavailable("disk I/O error"));
@@ -148,8 +152,15 @@ fn check_figures(broker: &Broker, session: &mut Session<'_>, model: &mut Model) 
         let Ok(metrics) = broker.metrics(session, &name) else { continue };
         let held = session.database.look(HELD, &[name.as_str().into()]);
         let held = |column| held.first().and_then(|row| row.integer(column)).unwrap_or_default().unsigned_abs();
-        let right = [metrics.messages, metrics.bytes, metrics.in_flight, metrics.delayed] == [0, 1, 2, 3].map(held);
-        model.must(right, || format!("{name}: {metrics:?}, and the store holds {:?}", [0, 1, 2, 3].map(held)));
+        let [messages, bytes, in_flight, delayed] = [0, 1, 2, 3].map(held);
+        let right = [metrics.messages, metrics.bytes, metrics.in_flight, metrics.delayed];
+        model.must(right == [messages, bytes, in_flight, delayed], || {
+            format!(
+                "{name}: the broker tells of {} messages, {} bytes, {} leased, {} delayed; the store holds {messages}, \
+                 {bytes}, {in_flight}, {delayed}",
+                metrics.messages, metrics.bytes, metrics.in_flight, metrics.delayed
+            )
+        });
     }
 }
 

@@ -117,6 +117,13 @@ words! {
     }
 }
 
+impl Step {
+    /// Whether it is done so often, and says so little, that it is not told when a run is explained.
+    pub(super) fn is_quiet(self) -> bool {
+        matches!(self, Self::Idle | Self::Wake | Self::Window | Self::HandOn | Self::Sweep | Self::Answer)
+    }
+}
+
 /// Counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Coverage {

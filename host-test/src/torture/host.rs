@@ -37,7 +37,7 @@ impl SimHost {
         let error = |text: &str| Err(classify(text));
         if let Some(text) = side.refused.as_deref().filter(|text| holds(statements, text)) {
             let _ = text;
-            scheduler.coverage.met(Fault::Refused, step);
+            scheduler.met(Fault::Refused, step);
             return error(
                 "D1_ERROR: CHECK constraint failed: x: SQLITE_CONSTRAINT (extended: SQLITE_CONSTRAINT_CHECK)",
             );
@@ -168,7 +168,7 @@ impl State {
             4 => (Fault::Fails, Reply::Fails(301), callees.takes_ms),
             _ => (Fault::Fails, Reply::Fails(500), callees.takes_ms),
         };
-        scheduler.coverage.met(fault, step);
+        scheduler.met(fault, step);
         (reply, takes_ms)
     }
 }

@@ -11,9 +11,15 @@ use jadpo_core::store::schema::NEVER_MS;
 
 use super::sim::Sim;
 use super::state::{Place, Side, State};
+use super::trace;
 
 /// An event's number and a subscriber.
 type Delivery = (i64, String);
+
+/// A delivery, in words.
+fn named((seq, subscriber): &Delivery) -> String {
+    format!("the delivery of event {seq} to {subscriber}")
+}
 
 /// A message that was sent to a queue that is received.
 pub(super) struct Sent {
@@ -92,6 +98,7 @@ impl Side {
             if !ledger.messages.insert(id.clone()) {
                 return Err(format!("message {id} became two events"));
             }
+            trace::note(|| format!("event {seq} is kept: {name} of {}", id.get(..8).unwrap_or(&id)));
             ledger.events.insert(seq, Kept { name, body });
         }
         Ok(())
@@ -167,20 +174,20 @@ impl Side {
             let number = |column| row.integer(column).unwrap_or_default();
             let delivery = (number(0), row.text(1).unwrap_or_default().to_owned());
             if number(4) == NEVER_MS && (number(2) != number(3) || number(5) != 0) && delivery.1 != "late" {
-                return Err(format!("{delivery:?} has failed at attempt {} of {}", number(2), number(3)));
+                return Err(format!("{} has failed at attempt {} of {}", named(&delivery), number(2), number(3)));
             }
             if number(2) > number(3) {
-                return Err(format!("{delivery:?} has had {} attempts of {}", number(2), number(3)));
+                return Err(format!("{} has had {} attempts of {}", named(&delivery), number(2), number(3)));
             }
             if !open.insert(delivery.clone()) {
-                return Err(format!("{delivery:?} is there twice"));
+                return Err(format!("{} is there twice", named(&delivery)));
             }
         }
         for (seq, event) in &self.ledger.events {
             for subscriber in subscribers_of(&event.name) {
                 let delivery = (*seq, (*subscriber).to_owned());
                 if !open.contains(&delivery) && !self.ledger.delivered.contains(&delivery) {
-                    return Err(format!("{delivery:?} is neither open nor done"));
+                    return Err(format!("{} is neither open nor done", named(&delivery)));
                 }
             }
         }
@@ -221,6 +228,7 @@ impl Running {
     pub(super) fn end(self, done: bool) {
         let state = &mut *self.sim.state();
         if let (Some(delivery), true) = (&self.delivery, done) {
+            trace::note(|| format!("{} has done event {}", delivery.1, delivery.0));
             state.side(self.place).ledger.delivered.insert(delivery.clone());
         }
     }
@@ -243,28 +251,30 @@ impl Side {
         };
         let delivery = (seq, call.subscriber.clone());
         if self.ledger.events[&seq].body != call.body {
-            return Err(format!("{delivery:?} is sent another body"));
+            return Err(format!("{} is sent another body", named(&delivery)));
         }
         let attempt: u32 = header("jadpo-attempt").and_then(|text| text.parse().ok()).unwrap_or_default();
         let key = header("idempotency-key").unwrap_or_default().to_owned();
+        trace::note(|| format!("{} is called for event {seq}, attempt {attempt}", delivery.1));
         let last = self.ledger.calls.insert(delivery.clone(), (attempt, key.clone()));
         if let Some((_, first)) = last.as_ref().filter(|(_, first)| *first != key) {
-            return Err(format!("{delivery:?}: the key of a repeat is {key}, not {first}"));
+            return Err(format!("{}: the key of a repeat is {key}, not {first}", named(&delivery)));
         }
         if skewed {
             return Ok(Some(delivery));
         }
-        if last.as_ref().is_some_and(|(before, _)| *before >= attempt) {
-            return Err(format!("{delivery:?}: attempt {attempt} after {last:?}"));
+        if let Some((before, _)) = last.filter(|(before, _)| *before >= attempt) {
+            return Err(format!("{}: attempt {attempt} begins after attempt {before}", named(&delivery)));
         }
         let row = "SELECT attempt, attempt_max FROM jadpo_deliveries WHERE seq = ?1 AND subscriber = ?2";
         let rows = self.database.look(row, &[seq.into(), Arg::Text(&delivery.1)]);
-        let Some(row) = rows.first() else { return Err(format!("{delivery:?} is done, and is called again")) };
+        let Some(row) = rows.first() else { return Err(format!("{} is done, and is called again", named(&delivery))) };
         if row.integer(0) != Some(attempt.into()) {
-            return Err(format!("{delivery:?}: attempt {attempt}, and the store says {row:?}"));
+            let stored = row.integer(0);
+            return Err(format!("{}: attempt {attempt}, and the store says {stored:?}", named(&delivery)));
         }
         if !self.ledger.running.insert(delivery.clone()) {
-            return Err(format!("{delivery:?} has two holders"));
+            return Err(format!("{} has two holders", named(&delivery)));
         }
         Ok(Some(delivery))
     }

@@ -14,9 +14,11 @@ mod native;
 mod sim;
 mod state;
 mod store;
+mod trace;
 mod worker;
 mod world;
 
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 
@@ -73,6 +75,21 @@ impl Seen {
     }
 }
 
+/// What must hold and did not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// What it is, in words.
+    pub what: String,
+    /// What the run saw until then.
+    pub seen: Box<Seen>,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
 /// What is wrong with the code that runs, so that it must be found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mistake {
@@ -83,6 +100,16 @@ pub enum Mistake {
 }
 
 impl Mistake {
+    /// All of them, each with its name and what is wrong then, in a sentence.
+    #[must_use]
+    pub fn all() -> Vec<(String, &'static str, Self)> {
+        let variants = Variant::ALL.iter().map(|one| (format!("{one:?}"), one.about(), Self::Variant(*one)));
+        let left_out = LEFT_OUT.iter().enumerate();
+        let left_out =
+            left_out.map(|(at, (about, statement))| (format!("LeftOut{at}"), *about, Self::LeftOut(statement)));
+        variants.chain(left_out).collect()
+    }
+
     /// A variant by its name, or as `LeftOut3` the third of [`LEFT_OUT`], counted from 0.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
@@ -114,28 +141,40 @@ pub const LEFT_OUT: [(&str, &str); 12] = [
 ///
 /// # Errors
 /// What must hold and did not.
-pub fn run(seed: u64, mistake: Option<Mistake>) -> Result<Seen, String> {
+pub fn run(seed: u64, mistake: Option<Mistake>) -> Result<Seen, Failure> {
     let (variant, left_out) = match mistake {
         None => (None, None),
         Some(Mistake::Variant(variant)) => (Some(variant), None),
         Some(Mistake::LeftOut(statement)) => (None, Some(statement)),
     };
     broken::choose(variant);
-    let ran = catch_unwind(AssertUnwindSafe(|| run_seed(seed, left_out)));
-    broken::choose(None);
-    ran.unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().cloned();
-        Err(text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default())
-    })
-}
-
-fn run_seed(seed: u64, left_out: Option<&'static str>) -> Result<Seen, String> {
     let (sim, sides) = begin(seed);
     sim.state().native.left_out = left_out;
-    let mut runner = Runner::new(sim.clone());
-    let ran = play(&mut runner, sides);
-    let turns = *ran.as_ref().unwrap_or(&0);
-    drop(runner);
+    let mut turns = 0;
+    let ran = catch_unwind(AssertUnwindSafe(|| play(&mut Runner::new(sim.clone()), sides, &mut turns)));
+    broken::choose(None);
+    let ran = ran.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().cloned();
+        Err(text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default())
+    });
+    let seen = seen(&sim, turns.into());
+    match ran {
+        Ok(()) => Ok(seen),
+        Err(what) => Err(Failure { what, seen: Box::new(seen) }),
+    }
+}
+
+/// Runs one seed again and gives the last `most` things that happened in it: steps, what came of them, faults.
+#[must_use]
+pub fn explain(seed: u64, mistake: Option<Mistake>, most: usize) -> Vec<String> {
+    trace::start(most);
+    // What it ends with is known.
+    let _ = run(seed, mistake);
+    trace::end()
+}
+
+/// What a run saw.
+fn seen(sim: &Sim, turns: u64) -> Seen {
     let state = &mut *sim.state();
     let mut seen = Seen { coverage: state.scheduler.coverage.clone(), turns, ..Seen::default() };
     for side in &mut state.sides {
@@ -145,7 +184,7 @@ fn run_seed(seed: u64, left_out: Option<&'static str>) -> Result<Seen, String> {
     }
     let count = state.native.model.count;
     (seen.sent, seen.dead, seen.put_back, seen.expired) = (count.sent, count.dead, count.put_back, count.expired);
-    ran.map(|_| seen)
+    seen
 }
 
 /// Which sides a run has.
@@ -186,8 +225,8 @@ fn begin(seed: u64) -> (Sim, Sides) {
     (sim, sides)
 }
 
-/// The faults, and then the calm in which everything must settle. Answers how many turns it took.
-fn play(runner: &mut Runner, sides: Sides) -> Result<u64, String> {
+/// The faults, and then the calm in which everything must settle. Counts the turns.
+fn play(runner: &mut Runner, sides: Sides, turns: &mut u32) -> Result<(), String> {
     let sim = runner.sim.clone();
     let left = Arc::new(std::sync::atomic::AtomicU32::new(0));
     {
@@ -213,22 +252,21 @@ fn play(runner: &mut Runner, sides: Sides) -> Result<u64, String> {
         native::start(&sim);
         acting(Box::pin(world::around_the_server(sim.clone(), actions)));
     }
-    let mut turns = 0;
     while left.load(std::sync::atomic::Ordering::Relaxed) > 0 {
-        turn(runner, &mut turns)?;
+        turn(runner, sides, turns)?;
     }
     check(&sim)?;
-    calm(runner, sides, &mut turns)?;
-    Ok(turns.into())
+    calm(runner, sides, turns)
 }
 
-fn turn(runner: &mut Runner, turns: &mut u32) -> Result<(), String> {
+fn turn(runner: &mut Runner, sides: Sides, turns: &mut u32) -> Result<(), String> {
     *turns += 1;
+    let open = |sim: &Sim| still_open(sim, sides).unwrap_or_else(|| "nothing is open".to_owned());
     if !runner.turn()? {
-        return Err("everybody waits, and nobody for a time".to_owned());
+        return Err(format!("everybody waits, and nobody for a time: {}", open(&runner.sim)));
     }
     if *turns > TURNS_MAX {
-        return Err(format!("nothing has settled after {TURNS_MAX} turns"));
+        return Err(format!("it does not settle within {TURNS_MAX} steps: {}", open(&runner.sim)));
     }
     if turns.is_multiple_of(CHECK_EVERY) {
         check(&runner.sim)?;
@@ -258,6 +296,7 @@ fn calm(runner: &mut Runner, sides: Sides, turns: &mut u32) -> Result<(), String
         let state = &mut *sim.state();
         state.calm_down();
         state.sides.iter().for_each(|side| side.database.migrate(true));
+        trace::note(|| "nothing goes wrong from here on".to_owned());
         state.scheduler.now_ms + SETTLES_WITHIN_MS
     };
     if sides.server {
@@ -265,14 +304,14 @@ fn calm(runner: &mut Runner, sides: Sides, turns: &mut u32) -> Result<(), String
         sim.spawn(WORLD, async move { world::let_go_on(&going_on).await });
     }
     for _ in 0..64 {
-        turn(runner, turns)?;
+        turn(runner, sides, turns)?;
     }
     while let Some(open) = still_open(&sim, sides) {
         if sim.now_ms() > until_ms {
             return Err(format!("it does not settle: {open}"));
         }
         for _ in 0..16 {
-            turn(runner, turns)?;
+            turn(runner, sides, turns)?;
         }
     }
     check(&sim)?;
@@ -298,7 +337,7 @@ fn still_open(sim: &Sim, sides: Sides) -> Option<String> {
     if let Some((id, known)) =
         state.native.model.messages.iter().find(|(_, known)| known.is_there() && !dead(&known.queue))
     {
-        return Some(format!("{id} is in {}", known.queue));
+        return Some(format!("{id} is in {} still: {known:?}", known.queue));
     }
     let database = &state.sides[Place::Native as usize].database;
     let running = "SELECT (SELECT count(*) FROM jadpo_redrives WHERE state = 'running') + \

@@ -2,10 +2,12 @@
 //! committed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use jadpo_core::broker::{Batch, Gone, How, Lease, MessageId, Retaken, Retry, Settle, Settled, Taken};
 
 use super::store::Database;
+use super::trace::{self, Short};
 
 /// The broker's time and age at an operation, in milliseconds.
 #[derive(Debug, Clone, Copy, Default)]
@@ -15,7 +17,7 @@ pub(super) struct Times {
 }
 
 /// What is known of a message.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Known {
     pub(super) queue: String,
     body: Vec<u8>,
@@ -63,6 +65,16 @@ pub(super) struct Count {
     pub(super) dead: u64,
     pub(super) expired: u64,
     pub(super) put_back: u64,
+}
+
+impl fmt::Debug for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { queue, body, attempts, leases, visible_ms, progress, died_in, gone, .. } = self;
+        let until_ms = leases.last().map(|(_, until_ms)| until_ms);
+        write!(f, "{} in {queue}, {attempts} attempts", String::from_utf8_lossy(body))?;
+        write!(f, ", leased until {until_ms:?}, hidden until {visible_ms}, done of it {progress:?}")?;
+        write!(f, ", died in {died_in:?}{}", if *gone { ", gone" } else { "" })
+    }
 }
 
 impl Known {
@@ -113,6 +125,10 @@ impl Model {
 
     pub(super) fn sent(&mut self, queue: &str, id: MessageId, body: &[u8], delay_s: u32, times: Times) {
         self.count.sent += 1;
+        trace::note(|| {
+            let after = if delay_s > 0 { format!(", after {delay_s} s") } else { String::new() };
+            format!("sent to {queue}: {} {}{after}", Short(&id), String::from_utf8_lossy(body))
+        });
         let visible_ms = if delay_s == 0 { 0 } else { times.now_ms + i64::from(delay_s) * 1_000 };
         self.fresh.push((queue.to_owned(), id, body.to_vec()));
         let known = Known::new(queue, body, visible_ms, times.age_ms);
@@ -122,6 +138,7 @@ impl Model {
 
     /// A key was sent under: `sent` says whether that made a message.
     pub(super) fn sent_once(&mut self, key: &str, id: MessageId, sent: bool) {
+        trace::note(|| format!("key {key}: {} {}", if sent { "sent as" } else { "is known as" }, Short(&id)));
         match self.once.get(key).copied() {
             Some(first) => self.must(!sent && first == id, || format!("key {key}: {id} after {first}")),
             None => {
@@ -132,6 +149,7 @@ impl Model {
     }
 
     pub(super) fn occurred(&mut self, schedule: &str, at_ms: i64, happened: bool) {
+        trace::note(|| format!("{schedule} at {at_ms}: {}", if happened { "occurs" } else { "has occurred" }));
         let last = self.occurrences.get(schedule).copied();
         self.must(happened == (last < Some(at_ms)), || format!("{schedule} at {at_ms}: {happened} after {last:?}"));
         if happened {
@@ -149,6 +167,7 @@ impl Model {
     pub(super) fn took_one(&mut self, queue: &str, taken: &Taken, lease_ms: i64, times: Times) {
         let message = &taken.message;
         let id = message.id;
+        trace::note(|| format!("taken from {queue}: {} (attempt {}) for {lease_ms} ms", Short(&id), message.attempts));
         let retries = self.settings.get(queue).map_or(u32::MAX, |(retries, _)| *retries);
         let latest_ms = self.latest_ms.max(times.now_ms);
         let changed = self.changed.contains(queue);
@@ -172,7 +191,10 @@ impl Model {
         self.must(message.progress == before.progress, || {
             format!("{id}: done of it is {:?}, and not {:?}", before.progress, message.progress)
         });
-        self.must(message.body == before.body, || format!("{id} has another body"));
+        self.must(message.body == before.body, || {
+            let text = |body: &[u8]| String::from_utf8_lossy(body).into_owned();
+            format!("{id} was sent as {} and is taken as {}", text(&before.body), text(&message.body))
+        });
     }
 
     /// Which message a lease was given for.
@@ -181,6 +203,15 @@ impl Model {
     }
 
     pub(super) fn settled(&mut self, queue: &str, settle: &Settle, settled: &Settled, delay_s: u32, times: Times) {
+        trace::note(|| {
+            let of = |leases: &mut dyn Iterator<Item = &Lease>| trace::all(leases.filter_map(|lease| self.of(lease)));
+            let acks = of(&mut settle.acks.iter());
+            let retries = of(&mut settle.retries.iter().map(|retry| &retry.lease));
+            format!(
+                "settled in {queue}: done [{acks}], again [{retries}], released [{}]",
+                of(&mut settle.releases.iter())
+            )
+        });
         let (mut acked, mut retried, mut released) = (0, 0, 0);
         // Two leases of one message may each take away a part of what there is of it.
         let leases = settle.acks.iter().chain(settle.retries.iter().map(|retry| &retry.lease)).chain(&settle.releases);
@@ -237,7 +268,10 @@ impl Model {
         if held {
             known.retried(retry, times.now_ms, 0);
         }
-        self.must(unclear || held != matches!(retaken, Retaken::Lost(_)), || format!("{id}: {retaken:?}"));
+        self.must(unclear || held != matches!(retaken, Retaken::Lost(_)), || {
+            let what = if held { "was refused, and its lease holds" } else { "counted, and its lease has ended" };
+            format!("{id}: a retry at once {what}")
+        });
         match retaken {
             Retaken::Lost(_) => {}
             Retaken::Gone(gone) => self.left(std::slice::from_ref(gone), times),
@@ -248,6 +282,7 @@ impl Model {
     pub(super) fn left(&mut self, gone: &[Gone], times: Times) {
         let latest_ms = self.latest_ms.max(times.now_ms);
         for one in gone {
+            trace::note(|| format!("{} left {}: {:?}", Short(&one.id), one.queue, one.how));
             let settings = self.settings.get(&one.queue).cloned();
             let changed = self.changed.contains(&one.queue);
             let retention_ms = self.retention_ms;
@@ -284,6 +319,7 @@ impl Model {
 
     /// What was pointed at is gone, wherever it stood: the message whose body is there no more.
     pub(super) fn removed(&mut self, queue: &str, removed: usize, database: &Database) {
+        trace::note(|| format!("{removed} messages are removed from {queue}"));
         let there: BTreeSet<MessageId> = Place::all(database).into_iter().map(|place| place.id).collect();
         let gone = self.messages.iter_mut().filter(|(id, known)| !known.gone && !there.contains(id));
         let mut count = 0;
@@ -296,6 +332,7 @@ impl Model {
 
     /// Everything in a queue is gone.
     pub(super) fn purged(&mut self, queue: &str) {
+        trace::note(|| format!("{queue} is purged"));
         self.messages.values_mut().filter(|known| known.queue == queue).for_each(|known| known.gone = true);
     }
 
@@ -313,6 +350,7 @@ impl Model {
                 let progress = known.dead_progress.take().filter(|_| home);
                 *known = Known { progress, ..fresh };
                 moved += 1;
+                trace::note(|| format!("{} is put back from {source} into {queue}", Short(&place.id)));
                 self.must(!held, || format!("{} was put back, and it has a holder", place.id));
             }
         }
@@ -345,7 +383,7 @@ impl Model {
         }
         let lost = self.messages.iter().find(|(id, known)| !known.gone && !seen.contains(id));
         if let Some((id, known)) = lost.map(|(id, known)| (*id, known.clone())) {
-            self.must(false, || format!("{id} is lost: {known:?}"));
+            self.must(false, || format!("{id} is lost: it was {known:?}"));
         }
         for (schedule, at_ms) in self.occurrences.clone() {
             let last = "SELECT last_occurrence FROM jadpo_triggers WHERE name = 'schedule:' || ?1";

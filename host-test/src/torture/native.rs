@@ -24,6 +24,7 @@ use super::model::{Model, Times};
 use super::sim::{Process, Sim};
 use super::state::Place;
 use super::store::Database;
+use super::trace;
 
 /// The queue that is received.
 pub(super) const ORDERS: &str = "orders";
@@ -99,6 +100,7 @@ pub(super) fn start(sim: &Sim) {
 
 /// A process has died: if it was the server, the next one starts.
 pub(super) fn died(sim: &Sim, process: Process) {
+    trace::note(|| format!("process {process} is dead"));
     let was_server = {
         let native = &mut sim.state().native;
         let was = native.server == Some(process);
@@ -319,7 +321,9 @@ impl Server {
         let (reply, takes_ms) = {
             let state = &mut *self.sim.state();
             state.scheduler.coverage.done(Step::Function);
-            state.reply(Step::Function, &call.function)
+            let reply = state.reply(Step::Function, &call.function);
+            trace::note(|| format!("{} is called, attempt {}, and will: {:?}", call.function, call.attempt, reply.0));
+            reply
         };
         self.sim.sleep(Step::Function, takes_ms.min(limit_ms)).await;
         self.sim.after_at_once(Step::Function).await;

@@ -14,6 +14,7 @@ use fastrand::Rng;
 
 use super::coverage::{Coverage, Fault, Step};
 use super::state::State;
+use super::trace;
 
 /// What may die: an isolate, a server. What belongs to [`WORLD`] never does.
 pub(super) type Process = u64;
@@ -78,6 +79,12 @@ impl Scheduler {
 
     pub(super) fn pick<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.random.usize(..of.len())]
+    }
+
+    /// Something goes wrong with a step.
+    pub(super) fn met(&mut self, fault: Fault, step: Step) {
+        self.coverage.met(fault, step);
+        trace::note(|| format!("✗ {fault}: {step}"));
     }
 
     /// The first thing that must not be is what counts.
@@ -152,6 +159,9 @@ impl Sim {
             scheduler.lag_ms()
         };
         self.wait(step, Some(Fault::DiesBefore), after_ms).await;
+        if !step.is_quiet() {
+            trace::note(|| step.to_string());
+        }
     }
 
     /// A step that is done, and whose end nobody knows yet.
@@ -261,9 +271,11 @@ impl Runner {
             }
             let Some(((at_ms, ..), timer)) = scheduler.timers.pop_first() else { return Ok(false) };
             scheduler.now_ms = scheduler.now_ms.max(at_ms);
+            trace::at(scheduler.now_ms);
             let may_die = timer.process != WORLD && scheduler.deaths > 0;
             if let Some(fault) = timer.death.filter(|_| may_die && scheduler.random.u32(..1_000) < scheduler.deaths) {
                 scheduler.coverage.met(fault, timer.step);
+                trace::note_of(timer.process, || format!("✗ {fault}: {}", timer.step));
                 scheduler.killed.push(timer.process);
             }
             timer
@@ -284,11 +296,13 @@ impl Runner {
             let Some(task) = self.tasks.get_mut(&number) else { continue };
             task.waker.is_ready.store(false, Ordering::Relaxed);
             self.sim.state().scheduler.current = task.process;
+            trace::by(task.process);
             let waker = Waker::from(task.waker.clone());
             if task.work.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
                 self.tasks.remove(&number);
             }
             self.sim.state().scheduler.current = WORLD;
+            trace::by(WORLD);
             self.bury();
         }
     }

@@ -72,7 +72,7 @@ impl State {
             return None;
         }
         let fault = scheduler.pick(&weather.faults);
-        scheduler.coverage.met(fault, step);
+        scheduler.met(fault, step);
         Some(fault)
     }
 

@@ -10,6 +10,7 @@ use super::coverage::{Fault, Step};
 use super::host::SimHost;
 use super::sim::{Sim, WORLD};
 use super::state::{Place, State};
+use super::trace;
 
 /// The operator's token.
 pub(super) const OPERATOR_TOKEN: &str = "a-token-for-tests-only";
@@ -76,8 +77,19 @@ impl State {
             self.cloudflare.cut_batches_at(size);
         }
         self.cloudflare.invocations += 1;
-        Ok(self.cloudflare.take(&queue, now_ms))
+        let batch = self.cloudflare.take(&queue, now_ms);
+        trace::note(|| {
+            let messages: Vec<String> =
+                batch.messages.iter().map(|one| format!("{} (attempt {})", short(&one.id), one.attempts)).collect();
+            format!("Cloudflare hands over from {queue}: {}", messages.join(", "))
+        });
+        Ok(batch)
     }
+}
+
+/// The first digits of an id, which suffice in a run.
+fn short(id: &str) -> &str {
+    id.get(..8).unwrap_or(id)
 }
 
 /// A batch that is out: what is not settled when its invocation ends or dies comes again.
@@ -90,6 +102,7 @@ struct Out {
 impl Out {
     fn settle(&mut self, id: &str, answer: Answer) {
         self.open.retain(|open| open != id);
+        trace::note(|| format!("{} of {}: {answer:?}", short(id), self.queue));
         let state = &mut *self.sim.state();
         let now_ms = state.scheduler.now_ms;
         if answer == Answer::Ack {
@@ -99,7 +112,7 @@ impl Out {
             }
             let lost = !state.calm && state.scheduler.chance(state.callees.percent / 3);
             if lost {
-                state.scheduler.coverage.met(Fault::AnswerLost, Step::Answer);
+                state.scheduler.met(Fault::AnswerLost, Step::Answer);
                 state.cloudflare.lose_acks(1);
             }
         }

@@ -14,7 +14,7 @@ use super::ledger::Sent;
 use super::native::{self, JOBS, ORDERS};
 use super::sim::{Sim, WORLD};
 use super::state::{Place, State, Weather};
-use super::worker;
+use super::{trace, worker};
 
 /// Faults of D1's.
 const OF_D1: [Fault; 5] = [Fault::Down, Fault::Commit, Fault::AnswerLost, Fault::Slow, Fault::Statement];
@@ -107,6 +107,7 @@ impl State {
             Body::Text(text) | Body::Json(text) if connection == "stock" => text.split('"').nth(3).map(str::to_owned),
             _ => None,
         };
+        trace::note(|| format!("sent to {queue} at Cloudflare: {} {body:?}", id.get(..8).unwrap_or(&id)));
         let sent = Sent { connection, key, body: body.clone() };
         self.side(Place::Worker).ledger.sent.insert(id.clone(), sent);
         self.cloudflare.send(queue, Message { id, sent_at_ms: now_ms, attempts: 0, body }, now_ms);
@@ -127,7 +128,7 @@ fn again(sim: &Sim) {
     let id = stock[state.scheduler.random.usize(..stock.len())].clone();
     let body = sent[&id].body.clone();
     let now_ms = state.scheduler.now_ms;
-    state.scheduler.coverage.met(Fault::Twice, Step::Answer);
+    state.scheduler.met(Fault::Twice, Step::Answer);
     state.cloudflare.send("stock", Message { id, sent_at_ms: now_ms, attempts: 1, body }, now_ms);
 }
 
@@ -143,6 +144,7 @@ fn change_weather(sim: &Sim, place: Place) {
         (Place::Worker, _) => OF_D1.to_vec(),
         (Place::Native, _) => OF_A_FILE.to_vec(),
     };
+    trace::note(|| format!("{place:?}'s store fails at {percent} % of steps: {faults:?}"));
     state.side(place).weather = Weather { percent, faults };
 }
 
