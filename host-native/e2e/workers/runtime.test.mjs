@@ -21,7 +21,7 @@ test("TypeScript, packages of npm, modules of Node.js and files of other kinds b
 			compatibility_flags: ["nodejs_compat"],
 			alias: { "their-name": "./src/ours.ts" },
 			define: { WORD: '"defined"' },
-			rules: [{ type: "Text", globs: ["**/*.md"], fallthrough: true }],
+			rules: [{ type: "Text", globs: ["**/*.md", "**/program.json"], fallthrough: true }],
 			files: {
 				"src/index.ts": `
 					import wasm from "./a.wasm";
@@ -31,6 +31,7 @@ test("TypeScript, packages of npm, modules of Node.js and files of other kinds b
 					import query from "./q.sql";
 					import bytes from "./b.bin";
 					import data from "./data.json";
+					import program from "../program.json";
 					import old from "old";
 					import ours from "their-name";
 					import { Buffer as Bytes } from "buffer";
@@ -43,7 +44,7 @@ test("TypeScript, packages of npm, modules of Node.js and files of other kinds b
 								wasm: [wasm, again].map((module) => module instanceof WebAssembly.Module),
 								texts: [page, readme, query],
 								bytes: bytes instanceof ArrayBuffer && bytes.byteLength,
-								data, old, ours, kind: Kind.One, WORD,
+								data, program, old, ours, kind: Kind.One, WORD,
 								node: [Bytes.from("hi").toString("base64"), join("a", "b"), typeof process, process.env.NODE_ENV],
 							});
 						},
@@ -55,6 +56,7 @@ test("TypeScript, packages of npm, modules of Node.js and files of other kinds b
 				"src/q.sql": "SELECT 1",
 				"src/b.bin": "abc",
 				"src/data.json": '{"a": 1}',
+				"program.json": '{"text": 1}',
 				"node_modules/old/package.json": '{"name": "old", "main": "i.js"}',
 				"node_modules/old/i.js": "const { EventEmitter } = require('events'); module.exports = typeof EventEmitter;",
 			},
@@ -65,6 +67,7 @@ test("TypeScript, packages of npm, modules of Node.js and files of other kinds b
 		texts: ["<b>", "# read", "SELECT 1"],
 		bytes: 3,
 		data: { a: 1 },
+		program: '{"text": 1}',
 		old: "function",
 		ours: "ours",
 		kind: 1,
@@ -214,6 +217,29 @@ test("what is not there is said, and what can be done", async (t) => {
 	const unfetched = refused(t, [{ name: "here", script }], { env: npm });
 	assert.match(unfetched.said, /workerd is not here and could not be fetched: there is no npm/);
 	assert.equal(unfetched.code, 1);
+});
+
+test("what never ends and what is thrown in an object is told, too", async (t) => {
+	const server = await run(t, [
+		{
+			name: "odd",
+			durable_objects: { bindings: [{ name: "O", class_name: "Odd" }] },
+			migrations: [{ tag: "v1", new_sqlite_classes: ["Odd"] }],
+			script: `
+				import { DurableObject } from "cloudflare:workers";
+				export class Odd extends DurableObject { fail() { throw new RangeError("inside"); } }
+				export default {
+					async fetch(request, env) {
+						if (request.url.endsWith("/never")) await new Promise(() => {});
+						await env.O.get(env.O.idFromName("x")).fail();
+					},
+				};`,
+		},
+	]);
+	await assert.rejects(server.ask("odd", "/never"), /500/);
+	await server.logged("worker.threw", (it) => it.during === "GET /never" && /hung/.test(it.text));
+	await assert.rejects(server.ask("odd", "/fail"), /500/);
+	await server.logged("worker.threw", (it) => it.during === "GET /fail" && /RangeError: inside/.test(it.text));
 });
 
 test("every line that a Worker logs has its event, and what it throws has a stack in its own files", async (t) => {

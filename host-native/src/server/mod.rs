@@ -290,7 +290,7 @@ fn started(shared: &State, at: Option<SocketAddr>) -> Vec<(&'static str, Value)>
         _ => ("tick_s", json!(shared.options.tick_every.map(|every| every.as_secs_f32()))),
     };
     vec![
-        ("app", shared.app.program.app.as_str().into()),
+        ("app", Some(shared.app.program.app.as_str()).filter(|app| !app.is_empty()).into()),
         ("url", at.map_or(Value::Null, |at| format!("http://{at}").into())),
         tick,
         ("process", std::process::id().into()),

@@ -16,8 +16,13 @@ use super::node::BUILTINS;
 /// What esbuild says of what it did.
 #[derive(Deserialize)]
 struct Metafile {
-    inputs: BTreeMap<String, serde::de::IgnoredAny>,
+    inputs: BTreeMap<String, Input>,
     outputs: BTreeMap<String, Output>,
+}
+
+#[derive(Deserialize)]
+struct Input {
+    imports: Vec<Import>,
 }
 
 #[derive(Deserialize)]
@@ -146,6 +151,7 @@ fn arguments(worker: &Worker, is_dev: bool) -> Vec<String> {
     arguments.extend(code.alias.iter().map(|(from, to)| format!("--alias:{from}={to}")));
     arguments.extend(code.define.iter().map(|(name, text)| format!("--define:{name}={text}")));
     arguments.extend(copied(code).into_keys().map(|ending| format!("--loader:{ending}=copy")));
+    arguments.extend(named(code).map(|(name, _)| format!("--external:*/{name}")));
     arguments
 }
 
@@ -157,9 +163,8 @@ fn copied(code: &Code) -> BTreeMap<String, ModuleKind> {
             continue;
         }
         for glob in &rule.globs {
-            let last = glob.rsplit('/').next().unwrap_or(glob);
-            let last = last.split('?').next().unwrap_or(last);
-            let after = last.rsplit_once('*').map_or(last, |(_, after)| after);
+            let last = last_part(glob);
+            let Some((_, after)) = last.rsplit_once('*') else { continue };
             if let Some(at) = after.find('.') {
                 endings.entry(after.split_at(at).1.to_owned()).or_insert(rule.kind);
             }
@@ -168,13 +173,49 @@ fn copied(code: &Code) -> BTreeMap<String, ModuleKind> {
     endings
 }
 
+/// The files that rules call by their whole names: their endings may be those of others that are something else.
+fn named(code: &Code) -> impl Iterator<Item = (&str, ModuleKind)> {
+    let all = code.rules.iter().filter(|rule| !matches!(rule.kind, ModuleKind::EsModule | ModuleKind::CommonJs));
+    let all = all.flat_map(|rule| rule.globs.iter().map(|glob| (last_part(glob), rule.kind)));
+    all.filter(|(name, _)| !name.is_empty() && !name.contains(['*', '[', '{']))
+}
+
+fn last_part(glob: &str) -> &str {
+    let last = glob.rsplit('/').next().unwrap_or(glob);
+    last.split('?').next().unwrap_or(last)
+}
+
+/// The modules that such files become, each with the import that means it: esbuild has left those as they are written.
+fn named_modules(
+    code: &Code,
+    metafile: &Metafile,
+    folder: &Path,
+) -> Result<BTreeMap<String, (Module, PathBuf)>, Failure> {
+    let mut found = BTreeMap::new();
+    for (importer, input) in &metafile.inputs {
+        for import in input.imports.iter().filter(|import| import.external) {
+            let name = last_part(&import.path);
+            let Some((_, kind)) = named(code).find(|(file, _)| *file == name) else { continue };
+            let file = folder.join(importer).parent().unwrap_or(folder).join(&import.path);
+            let bytes = std::fs::read(&file).map_err(|error| {
+                let what = format!("{}, which {importer} imports, cannot be read: {error}", file.display());
+                Failure::wrong(what, "a file's path is relative to the file that imports it")
+            })?;
+            let module = Module { name: format!("named-{}-{name}", found.len()), kind, bytes };
+            found.entry(import.path.clone()).or_insert((module, file));
+        }
+    }
+    Ok(found)
+}
+
 /// What esbuild has made, as modules.
 fn collected(worker: &Worker, metafile: &Metafile, folder: &Path, into: &Path) -> Result<Bundle, Failure> {
     let code = &worker.code;
     let nothing = || Failure::failed("esbuild has made no script", "");
     let (_, entry) = metafile.outputs.iter().find(|(_, output)| output.entry_point.is_some()).ok_or_else(nothing)?;
     let script = into.join("index.js");
-    let text = std::fs::read_to_string(&script).map_err(|error| Failure::failed(format!("its script: {error}"), ""))?;
+    let mut text =
+        std::fs::read_to_string(&script).map_err(|error| Failure::failed(format!("its script: {error}"), ""))?;
     let endings = copied(code);
     let mut modules = Vec::new();
     for import in entry.imports.iter().filter(|import| !import.external) {
@@ -203,6 +244,12 @@ fn collected(worker: &Worker, metafile: &Metafile, folder: &Path, into: &Path) -
         }
         Script::Classic(text)
     } else {
+        for (import, (module, file)) in named_modules(code, metafile, folder)? {
+            // No import leads out of the folder of the one script that has come of all.
+            text = text.replace(&format!("\"{import}\""), &format!("\"./{}\"", module.name));
+            modules.push(module);
+            sources.push(file);
+        }
         let main = Module { name: "index.js".to_owned(), kind: ModuleKind::EsModule, bytes: with_require(text).into() };
         modules.insert(0, main);
         if code.find_additional_modules {

@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 use std::sync::mpsc;
 
@@ -47,7 +47,7 @@ impl Nursery {
 
     /// Starts workerd on a config. Its log comes on standard output, and with it when its sockets are open.
     pub(super) async fn workerd(&self, program: &Path, config: &Path, cwd: &Path) -> io::Result<Child> {
-        let mut command = Command::new(std::env::current_exe()?);
+        let mut command = Command::new(this_program()?);
         command
             .arg(BECOME)
             .arg(std::process::id().to_string())
@@ -69,6 +69,12 @@ impl Nursery {
         self.orders.send((command, answer)).map_err(|_| gone())?;
         started.await.map_err(|_| gone())?
     }
+}
+
+/// This program, also if its file has been replaced since.
+fn this_program() -> io::Result<PathBuf> {
+    let running = PathBuf::from("/proc/self/exe");
+    if cfg!(target_os = "linux") && running.exists() { Ok(running) } else { std::env::current_exe() }
 }
 
 /// Becomes the program, unless the parent is gone. Returns only if that failed.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::{Bytes, Incoming};
@@ -10,19 +11,25 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::net::UnixStream;
+use tokio::time::Instant;
 
 /// A body that is sent, whole or as it comes.
 pub(crate) type Body = UnsyncBoxBody<Bytes, Box<dyn std::error::Error + Send + Sync>>;
 
-/// Idle connections that are kept.
+/// Idle connections that are kept, and for how long: workerd closes them after 5 s, and what is sent at that moment is
+/// lost without a word.
 const IDLE_MAX: usize = 64;
+const IDLE_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// A unix socket that takes HTTP. Clones share their connections.
 #[derive(Clone)]
 pub(crate) struct Link {
     path: Arc<PathBuf>,
-    idle: Arc<Mutex<Vec<SendRequest<Body>>>>,
+    idle: Arc<Mutex<Vec<Idle>>>,
 }
+
+/// A connection, and since when it is idle.
+type Idle = (SendRequest<Body>, Instant);
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -42,7 +49,7 @@ impl Link {
     /// request was sent.
     pub(crate) async fn send(&self, mut request: Request<Body>) -> Result<Response<Incoming>, Unanswered> {
         loop {
-            let kept = self.lock().pop();
+            let kept = self.kept();
             let was_kept = kept.is_some();
             let mut connection = match kept {
                 Some(connection) => connection,
@@ -70,6 +77,13 @@ impl Link {
         }
     }
 
+    /// The one that was used last: so the others grow old and go.
+    fn kept(&self) -> Option<SendRequest<Body>> {
+        let mut idle = self.lock();
+        idle.retain(|(_, since)| since.elapsed() < IDLE_TIME_MAX);
+        idle.pop().map(|(connection, _)| connection)
+    }
+
     async fn connect(&self) -> std::io::Result<SendRequest<Body>> {
         let stream = UnixStream::connect(&*self.path).await?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(std::io::Error::other)?;
@@ -87,13 +101,13 @@ impl Link {
             if connection.ready().await.is_ok() {
                 let mut idle = link.lock();
                 if idle.len() < IDLE_MAX {
-                    idle.push(connection);
+                    idle.push((connection, Instant::now()));
                 }
             }
         });
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<SendRequest<Body>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Idle>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -68,7 +68,7 @@ impl Process {
             let help = "name another with --workerd, or leave that out: it is then found or fetched by npm";
             Failure::failed(format!("workerd ({}) cannot be run: {error}", program.display()), help)
         })?;
-        let kept = Kept::default();
+        let kept = Kept { only: only(projects), ..Kept::default() };
         let (opened, is_open) = oneshot::channel();
         let sockets = projects.len() + 1;
         let out = child.stdout.take().map(|out| tokio::spawn(listen(out, kept.clone(), Some((sockets, opened)))));
@@ -150,6 +150,15 @@ fn how(status: ExitStatus) -> String {
 struct Kept {
     lines: Arc<Mutex<VecDeque<String>>>,
     is_open: Arc<AtomicBool>,
+    /// The Worker, if there is only one: what is logged at the start has no name with it.
+    only: Option<Arc<str>>,
+}
+
+fn only(projects: &[Project]) -> Option<Arc<str>> {
+    match projects {
+        [project] => Some(project.worker.name.as_str().into()),
+        _ => None,
+    }
 }
 
 type Listening = Option<tokio::task::JoinHandle<()>>;
@@ -226,15 +235,15 @@ async fn listen(from: impl AsyncRead + Unpin, kept: Kept, mut opening: Option<(u
         match said {
             Some(said) => tell(&said, &kept),
             // A classic script's `console` comes as it is.
-            None if is_out && !kept.is_open.load(Ordering::Acquire) => tell_start(Level::Info, &text),
+            None if is_out && !kept.is_open.load(Ordering::Acquire) => tell_start(Level::Info, &text, &kept),
             None => keep(&kept, text),
         }
     }
 }
 
 /// What a script logs when it is first run.
-fn tell_start(level: Level, text: &str) {
-    let fields = vec![("during", "start".into()), ("text", text.into())];
+fn tell_start(level: Level, text: &str, kept: &Kept) {
+    let fields = vec![("worker", kept.only.as_deref().into()), ("during", "start".into()), ("text", text.into())];
     log::write(&LogEntry { level, event: "worker.log", fields });
 }
 
@@ -248,7 +257,7 @@ fn tell(said: &Said, kept: &Kept) {
     };
     if said.source.is_none() {
         if !is_open {
-            tell_start(level, message);
+            tell_start(level, message, kept);
         }
         return;
     }

@@ -72,7 +72,9 @@ impl Project {
         for warning in &warnings {
             said(&file, warning);
         }
+        // Where it is without links: so esbuild names what it reads.
         let folder = file.parent().map(Path::to_owned).unwrap_or_default();
+        let folder = folder.canonicalize().unwrap_or(folder);
         if let Some(build) = &worker.code.build {
             let cwd = build.cwd.as_ref().map_or_else(|| folder.clone(), |cwd| folder.join(cwd));
             run_build(&worker, &build.command, &cwd).await?;

@@ -189,7 +189,9 @@ fn hop_by_hop_out(headers: &mut HeaderMap) {
 fn wanted_upgrade(headers: &HeaderMap) -> Option<HeaderValue> {
     let connection = headers.get(header::CONNECTION)?.to_str().ok()?;
     let says = connection.split(',').any(|part| part.trim().eq_ignore_ascii_case("upgrade"));
-    says.then(|| headers.get(header::UPGRADE).cloned()).flatten()
+    // Any other protocol is one that the client would like, and workerd does not speak.
+    let protocol = headers.get(header::UPGRADE)?;
+    (says && protocol.as_bytes().eq_ignore_ascii_case(b"websocket")).then(|| protocol.clone())
 }
 
 fn unavailable(why: &str) -> Response<Body> {

@@ -121,7 +121,7 @@ impl Tool {
         if let Some(program) = self.within(&folder.join("node_modules")) {
             return Ok(program);
         }
-        self.fetch(package, &cache, &folder).await.map_err(|why| {
+        self.fetch_once(package, &cache, &folder).await.map_err(|why| {
             let help = format!("run `npm install {}` beside the Wrangler file, or name it with {named}", self.name());
             Failure::failed(format!("{} is not here and could not be fetched: {why}", self.name()), help)
         })?;
@@ -131,12 +131,35 @@ impl Tool {
         })
     }
 
+    /// Fetches it, unless another process does so at this moment: then it is waited for.
+    async fn fetch_once(self, package: &str, cache: &Path, folder: &Path) -> Result<(), String> {
+        let in_words = |error: std::io::Error| format!("{}: {error}", cache.display());
+        std::fs::create_dir_all(cache).map_err(in_words)?;
+        let lock = std::fs::File::create(cache.join(format!("{}-{}.lock", self.name(), self.version())));
+        let lock = lock.map_err(in_words)?;
+        let (lock, locked) = tokio::task::spawn_blocking(move || {
+            let locked = lock.lock();
+            (lock, locked)
+        })
+        .await
+        .map_err(|error| error.to_string())?;
+        locked.map_err(in_words)?;
+        let fetched = match self.within(&folder.join("node_modules")) {
+            Some(_) => Ok(()),
+            None => self.fetch(package, cache, folder).await,
+        };
+        drop(lock);
+        fetched
+    }
+
     /// Installs its package beside where it is to be, and moves it there whole.
     async fn fetch(self, package: &str, cache: &Path, folder: &Path) -> Result<(), String> {
         let version = self.version();
         let fields = vec![("tool", self.name().into()), ("package", format!("{package}@{version}").into())];
         log::write(&LogEntry { level: Level::Info, event: "tool.fetching", fields });
-        let into = cache.join(format!("{}-{version}.{}.part", self.name(), std::process::id()));
+        // What is there already is of one that was broken off.
+        let into = cache.join(format!("{}-{version}.part", self.name()));
+        let _ = std::fs::remove_dir_all(&into);
         std::fs::create_dir_all(&into).map_err(|error| format!("{}: {error}", into.display()))?;
         let mut npm = Command::new("npm");
         npm.args(["install", "--no-save", "--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund"])
@@ -154,10 +177,10 @@ impl Tool {
             }
             Err(error) => Err(format!("npm cannot be run: {error}")),
         };
-        // Whoever else has fetched it in the meantime has fetched the same.
-        let moved = fetched.and_then(|()| match std::fs::rename(&into, folder) {
-            Err(error) if !folder.exists() => Err(format!("{}: {error}", folder.display())),
-            _ => Ok(()),
+        let moved = fetched.and_then(|()| {
+            // A folder without its program is of no use to anybody.
+            let _ = std::fs::remove_dir_all(folder);
+            std::fs::rename(&into, folder).map_err(|error| format!("{}: {error}", folder.display()))
         });
         let _ = std::fs::remove_dir_all(&into);
         moved
