@@ -5,7 +5,7 @@ use std::panic::Location;
 use jadpo_core::store::schema::SCHEMA_VERSION;
 use jadpo_core::store::{Statement, Value};
 
-use crate::TestHost;
+use crate::{TestHost, seed};
 
 /// What happens to a batch of statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,7 +184,7 @@ impl TestHost {
     /// At a test's end: a test that fails says under which seed; one that did not try what it says fails.
     pub(crate) fn ends(&self) {
         if std::thread::panicking() {
-            return self.tell_seed();
+            return seed::tell(self.seeded());
         }
         let state = self.state();
         let (crash, counted) = (state.crash.at_step, state.faults.counted);

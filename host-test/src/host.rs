@@ -130,13 +130,6 @@ impl TestHost {
         self.state().env.insert(name.to_owned(), value.to_owned());
     }
 
-    /// Where a test fails: says which seed it failed under, and how to run it under that one again.
-    pub(crate) fn tell_seed(&self) {
-        if std::thread::panicking() {
-            eprintln!("the test failed under seed {0}; JADPO_SEED={0} runs it so again", self.seeded());
-        }
-    }
-
     /// The virtual time, in milliseconds since 1970. It starts at 2026-11-30T12:00:00Z.
     #[must_use]
     pub fn time_ms(&self) -> i64 {

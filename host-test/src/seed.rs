@@ -1,5 +1,6 @@
 //! Seeds: a test runs under many, a failure prints the one that it failed with, and a test or `JADPO_SEED` pins one.
 
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// The variable that pins a seed.
@@ -33,13 +34,50 @@ pub(crate) fn pinned() -> Option<u64> {
 /// ```
 ///
 /// # Panics
-/// When the test does.
+/// When the test does, or `seeds` is 0.
+#[track_caller]
 pub fn with_seeds(seeds: u64, test: impl Fn(u64)) {
+    assert!(seeds > 0, "a test that runs under 0 seeds does not run");
     let chosen = pinned().map_or(0..seeds, |seed| seed..seed.saturating_add(1));
     for seed in chosen {
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| test(seed))) {
-            eprintln!("failed under seed {seed}; to run it alone: {VARIABLE}={seed}");
+        TOLD_ELSEWHERE.set(true);
+        let ran = catch_unwind(AssertUnwindSafe(|| test(seed)));
+        TOLD_ELSEWHERE.set(false);
+        if let Err(panic) = ran {
+            tell(seed);
             resume_unwind(panic);
         }
+    }
+}
+
+thread_local! {
+    /// Whether somebody else tells the seed.
+    static TOLD_ELSEWHERE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Says which seed a test failed under, and the command that runs it so again.
+pub(crate) fn tell(seed: u64) {
+    if !TOLD_ELSEWHERE.get() {
+        let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
+        eprintln!("{}", told(seed, &package, std::thread::current().name()));
+    }
+}
+
+fn told(seed: u64, package: &str, thread: Option<&str>) -> String {
+    let package = if package.is_empty() { String::new() } else { format!(" -p {package}") };
+    // A test's thread has its name, unless there is only the main one.
+    let test = thread.filter(|name| *name != "main").map(|name| format!(" {name}")).unwrap_or_default();
+    format!("the test failed under seed {seed}; to run it so again: {VARIABLE}={seed} cargo test{package}{test}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_told_with_the_command_that_repeats_it() {
+        let again = "the test failed under seed 7; to run it so again: JADPO_SEED=7 cargo test";
+        assert_eq!(told(7, "shop", Some("orders::twice")), format!("{again} -p shop orders::twice"));
+        assert_eq!(told(7, "", Some("main")), again);
     }
 }

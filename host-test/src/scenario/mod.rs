@@ -5,6 +5,7 @@
 //! same files.
 
 mod compare;
+mod names;
 mod run;
 mod seen;
 mod stage;
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::Value;
+use toml::Spanned;
 
 pub use run::{Outcome, run_all};
 pub use seen::{SEEN_DELIVERIES, SEEN_EVENTS, SEEN_PARKED, SeenCall};
@@ -46,7 +48,7 @@ struct Written {
     app: Option<String>,
     #[serde(default)]
     not_on: BTreeMap<String, String>,
-    steps: Vec<Step>,
+    steps: Vec<Spanned<Step>>,
 }
 
 /// One scenario: a sentence, and the steps that hold it true.
@@ -64,6 +66,8 @@ pub struct Scenario {
     pub not_on: BTreeMap<String, String>,
     /// What happens, in order.
     pub steps: Vec<Step>,
+    /// The steps as they are written, each with its place.
+    pub written: Vec<String>,
 }
 
 /// Something that happens, or that must be seen.
@@ -364,7 +368,7 @@ pub trait Stage {
 /// Every scenario of a folder's files, in the order of the files' names.
 ///
 /// # Panics
-/// When a file cannot be read or is wrong, or names a host that is none.
+/// When a file cannot be read or is wrong, or names a host, a queue, a subscriber or a function that is none.
 #[must_use]
 pub fn load(folder: &Path) -> Vec<Scenario> {
     let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
@@ -379,6 +383,11 @@ pub fn load(folder: &Path) -> Vec<Scenario> {
 fn read(path: &Path) -> Vec<Scenario> {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let file: File = toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let line_of = |at: usize| text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1;
+    let as_written = |step: &Spanned<Step>| {
+        let at = step.span();
+        format!("{}:{}: {}", path.display(), line_of(at.start), text.get(at).unwrap_or_default())
+    };
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let scenario = |written: Written| {
         let not_on: BTreeMap<String, String> = file.not_on.clone().into_iter().chain(written.not_on).collect();
@@ -390,14 +399,19 @@ fn read(path: &Path) -> Vec<Scenario> {
                 written.says
             );
         }
-        Scenario {
+        let scenario = Scenario {
             file: name.clone(),
             says: written.says,
             app: written.app.unwrap_or_else(|| file.app.clone()),
             env: file.env.clone(),
             not_on,
-            steps: written.steps,
+            written: written.steps.iter().map(as_written).collect(),
+            steps: written.steps.into_iter().map(Spanned::into_inner).collect(),
+        };
+        if let Some(why) = names::wrong(&scenario) {
+            panic!("{}: {}: {why}", path.display(), scenario.says);
         }
+        scenario
     };
     file.scenario.into_iter().map(scenario).collect()
 }

@@ -30,10 +30,11 @@ const SIDE_BY_SIDE: usize = 4;
 /// failed. `JADPO_SCENARIO` chooses those whose sentence holds its value.
 ///
 /// # Panics
-/// When a scenario failed, or none ran.
+/// When a scenario failed, or none ran or was chosen.
 pub fn run_all(host: &str, scenarios: &[Scenario], stage: impl Fn(&Scenario) -> Box<dyn Stage> + Sync) -> Outcome {
     let chosen = std::env::var("JADPO_SCENARIO").unwrap_or_default();
     let chosen_ones: Vec<&Scenario> = scenarios.iter().filter(|one| one.to_string().contains(&chosen)).collect();
+    assert!(!chosen_ones.is_empty(), "no scenario has {chosen:?} in its sentence, which JADPO_SCENARIO asks for");
     let (apply, left_out): (Vec<&Scenario>, Vec<&Scenario>) =
         chosen_ones.into_iter().partition(|scenario| !scenario.not_on.contains_key(host));
     let next = AtomicUsize::new(0);
@@ -74,8 +75,8 @@ fn failure(scenario: &Scenario, stage: impl Fn(&Scenario) -> Box<dyn Stage>) -> 
         Ok(Err(why)) => why,
         Err(panic) => words(panic.as_ref()),
     };
-    let step = at.get().checked_sub(1).and_then(|place| scenario.steps.get(place));
-    Some(format!("{scenario}\n  step {}: {step:?}\n  {why}", at.get()))
+    let step = at.get().checked_sub(1).and_then(|place| scenario.written.get(place)).map_or("", String::as_str);
+    Some(format!("{scenario}\n  step {}: {step}\n  {why}", at.get()))
 }
 
 fn words(panic: &(dyn std::any::Any + Send)) -> String {

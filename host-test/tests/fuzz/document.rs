@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bolero::{TypeGenerator, ValueGenerator, check, produce};
@@ -114,12 +116,15 @@ pub(crate) fn fuzz_with(target: &str, more: &[String], holds: impl Fn(&[u8])) {
     }
     corpus.extend(more.iter().map(|text| text.clone().into_bytes()));
     let seconds = std::env::var("JADPO_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
-    let holds = std::panic::AssertUnwindSafe(holds);
+    let (holds, changes, known) = (std::panic::AssertUnwindSafe(holds), Arc::new(AtomicU64::new(0)), corpus.len());
+    let counted = changes.clone();
     check!()
         .with_generator(produce::<Recipe>().map_gen(move |recipe: Recipe| recipe.make(&corpus)))
         .with_test_time(Duration::from_secs(seconds))
         .for_each(move |document: &Document| {
             let holds = &holds; // the whole of it, which is safe to unwind through
+            counted.fetch_add(1, Ordering::Relaxed);
             holds(&document.0);
         });
+    println!("{target}: {known} documents of the corpus and {} changes of them", changes.load(Ordering::Relaxed));
 }
