@@ -37,6 +37,21 @@
 //! | the clock jumps | [`TestHost::skew_ms`] |
 //! | a subscriber fails, hangs, closes, asks for time | [`Subscriber::answers`], [`Subscriber::hangs`], [`Subscriber::closes`], [`Subscriber::answers_429`] |
 //!
+//! What a test itself does wrong stops it, with words that point at its line: a name that the app has not, a status that
+//! no server answers, a message that Cloudflare does not take, a secret or a linked function that was forgotten
+//! ([`TestHost::unset_env`] where it is to be missing). A fault that is left in force ([`TestHost::lift_faults`]), a crash
+//! that never came ([`TestHost::lift_crash`]) and a message that is lost ([`TestApp::may_lose`]) are such mistakes too,
+//! since a test that only looks for emptiness would pass.
+//!
+//! In `Cargo.toml`: `[dev-dependencies] jadpo-host-test = { path = "…/host-test" }`. The path of an app is relative to
+//! the package whose test it is.
+//!
+//! The store of a [`TestApp`] holds every statement to D1's rules: at most 100 parameters, 100,000 bytes of SQL, 5 terms of
+//! a compound `SELECT`, 2,000,000 bytes in a value; numbers bound and handed back as JavaScript's, so that whole ones are
+//! exact to 2^53 only; no transaction, `ATTACH` or `PRAGMA` of a statement's own; D1's error texts, and its bill
+//! ([`TestHost::rows_written`]). All statements are jadpo's, so an app's author has nothing to do about them; a test that
+//! wants to run one hands [`Statement`]s to `jadpo_core::host::Host::batch`, which a [`TestHost`] is.
+//!
 //! Chance follows a seed: 0, or what [`TestApp::seed`] or the variable `JADPO_SEED` says. A test that fails prints it.
 //! [`with_seeds`] runs a test under many. The examples of this crate are tests as an app's author writes them.
 //!
