@@ -210,6 +210,9 @@ test("what is not there is said, and what can be done", async (t) => {
 	const none = refused(t, [{ name: "none" }], { write: false });
 	assert.match(none.said, /there is no none[^]*--worker/);
 	assert.equal(none.code, 2);
+	const asApp = refused(t, [{ name: "here", script }], { args: ["here/wrangler.json"] });
+	assert.match(asApp.said, /is the Wrangler file of a Worker[^]*--worker here\/wrangler\.json/);
+	assert.equal(asApp.code, 2);
 	const tool = refused(t, [{ name: "here", script }], { env: { JADPO_WORKERD: "/not/here" } });
 	assert.match(tool.said, /there is no workerd at \/not\/here[^]*--workerd/);
 	assert.equal(tool.code, 2);

@@ -81,8 +81,11 @@ const GRACE: Duration = Duration::from_secs(10);
 
 /// Runs everything. Refusals come before anything is opened.
 pub(crate) fn run(args: &Args, linked: &Linked) -> Exit {
-    let named = args.file.as_deref().or((!args.workers.is_given()).then_some(Path::new("app.jadpo")));
-    let (file, program, settings) = match named.map(load::found) {
+    let named = match args.workers.app_file(args.file.as_deref(), "dev") {
+        Ok(named) => named,
+        Err(stop) => return stop.said(),
+    };
+    let (file, program, settings) = match named {
         None => (PathBuf::new(), place::nothing_declared(), DevSettings::default()),
         Some(file) => match load::for_dev(&file, args.json) {
             Ok((program, settings)) => (file, program, settings),

@@ -65,8 +65,11 @@ enum Promise {
 
 /// Runs the server. Refusals come before anything is opened.
 pub(crate) fn run(args: &Args, linked: &Linked) -> Exit {
-    let named = args.file.as_deref().or((!args.workers.is_given()).then_some(Path::new("app.jadpo")));
-    let started = match named.map(load::found) {
+    let named = match args.workers.app_file(args.file.as_deref(), "serve") {
+        Ok(named) => named,
+        Err(stop) => return stop.said(),
+    };
+    let started = match named {
         None => start(args, Path::new(""), place::nothing_declared(), linked),
         Some(file) => match load::program(&file, args.deployable.as_deref(), false) {
             Load::Program(program) => start(args, &file, *program, linked),

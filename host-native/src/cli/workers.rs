@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use jadpo_core::host::{Host, Level, LogEntry};
 use jadpo_core::workers::Worker;
 
+use super::load;
 use super::output;
 use super::running::Stop;
+use super::wrangler;
 use crate::d1::{self, Databases, MigrateError};
 use crate::host::NativeHost;
 use crate::log;
@@ -56,6 +58,25 @@ impl WorkerArgs {
     /// Whether a Worker is to run.
     pub(super) fn is_given(&self) -> bool {
         !self.paths.is_empty()
+    }
+
+    /// The app file that is meant; none where there are only Workers.
+    ///
+    /// # Errors
+    /// It is a Worker's Wrangler file, which is given otherwise.
+    pub(super) fn app_file(&self, named: Option<&Path>, command: &str) -> Result<Option<PathBuf>, Stop> {
+        let file = match named {
+            Some(file) => file,
+            None if self.is_given() => return Ok(None),
+            None => Path::new("app.jadpo"),
+        };
+        let is_workers =
+            |found: &PathBuf| found.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"wrangler."));
+        if let Some(found) = wrangler::found(file).filter(is_workers) {
+            let what = format!("`{}` is the Wrangler file of a Worker", found.display());
+            return Err(Stop::wrong(what, Some(format!("run it with `jadpo {command} --worker {}`", found.display()))));
+        }
+        Ok(Some(load::found(file)))
     }
 
     /// What is to run, if anything is; what it keeps lies beside the store.
