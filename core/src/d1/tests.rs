@@ -150,3 +150,43 @@ fn the_transaction_of_a_dump_is_left_out_and_a_second_is_not() {
     assert_eq!(left("BEGIN TRANSACTION;COMMIT;BEGIN TRANSACTION;"), ["BEGIN TRANSACTION;"]);
     assert_eq!(left("COMMIT;"), ["COMMIT;"]);
 }
+
+/// Text with much in it that matters for where a statement ends.
+fn sql_like() -> impl proptest::strategy::Strategy<Value = String> {
+    use proptest::prelude::*;
+    let token = prop_oneof![
+        Just("'".to_owned()),
+        Just("\"".to_owned()),
+        Just("`".to_owned()),
+        Just("[".to_owned()),
+        Just("]".to_owned()),
+        Just("--".to_owned()),
+        Just("/*".to_owned()),
+        Just("*/".to_owned()),
+        Just(";".to_owned()),
+        Just("\n".to_owned()),
+        Just(" ".to_owned()),
+        Just("CREATE TRIGGER ".to_owned()),
+        Just("BEGIN ".to_owned()),
+        Just("END".to_owned()),
+        "\\PC{0,3}",
+    ];
+    prop::collection::vec(token, 0..40).prop_map(|tokens| tokens.concat())
+}
+
+proptest::proptest! {
+    #[test]
+    fn pieces_are_the_whole_text_but_for_the_space_at_its_end(sql in sql_like()) {
+        let joined: String = pieces(&sql).map(|piece| piece.sql).collect();
+        let rest = sql.strip_prefix(joined.as_str()).expect("the pieces are what the text begins with");
+        proptest::prop_assert!(rest.chars().all(char::is_whitespace), "{rest:?} is left of {sql:?}");
+        proptest::prop_assert!(pieces(&sql).all(|piece| !piece.sql.is_empty() && piece.line >= 1));
+    }
+
+    #[test]
+    fn whatever_is_posted_is_read_or_refused(path in "/(query|execute|dump)(\\?[a-zA-Z=&%]{0,20})?", body in "\\PC{0,60}") {
+        let _ = Request::read(&path, body.as_bytes());
+        let wrapped = format!("[{{\"sql\":{body:?},\"params\":[{body}]}}]");
+        let _ = Request::read(&path, wrapped.as_bytes());
+    }
+}
