@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use jadpo_core::app::closest;
 use jadpo_core::program::{Connection, Program, Setting, Target, Verify};
+use jadpo_core::trigger::Triggers;
 
 use crate::TestHost;
 
@@ -49,18 +50,14 @@ pub(crate) fn callees(program: &Program) -> BTreeSet<String> {
     program.subscribers.keys().chain(program.functions.keys()).cloned().collect()
 }
 
-/// The names of a program's queues, local or at Cloudflare, with those of their dead letters.
+/// The names of a program's queues, local, of schedules or at Cloudflare, with those of their dead letters.
 pub(crate) fn queues(program: &Program) -> BTreeSet<String> {
-    let mut all = BTreeSet::new();
+    let triggers = Triggers::of(program);
+    let local = triggers.declared().flat_map(|declared| [declared.queue.clone(), declared.dead_letters().0]);
+    let mut all: BTreeSet<String> = local.collect();
     for connection in program.connections.values() {
-        match connection {
-            Connection::CloudflareQueues { queue, dead_letter_queue } => {
-                all.extend([queue.clone(), dead_letter_queue.clone()]);
-            }
-            Connection::LocalQueue { queue, .. } => {
-                all.extend([queue.clone(), jadpo_core::local::dead_letters_of(queue)]);
-            }
-            Connection::CloudflarePull { .. } => {}
+        if let Connection::CloudflareQueues { queue, dead_letter_queue } = connection {
+            all.extend([queue.clone(), dead_letter_queue.clone()]);
         }
     }
     all

@@ -36,8 +36,11 @@ fn deliberate_mistakes_are_found() {
         Variant::DeliveryGivenUpEarly,
         Variant::OneRetryTooMany,
         Variant::AckTakesTheBatch,
+        Variant::RetryWithoutDelay,
         Variant::ProgressLost,
         Variant::RedriveInTwoSteps,
+        Variant::PurgeForgetsGarbage,
+        Variant::OccurrenceRecordedLater,
         Variant::KeyRememberedLater,
     ] {
         assert!(is_found(variant), "no scenario fails with {variant:?}");

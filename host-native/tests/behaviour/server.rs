@@ -64,6 +64,11 @@ impl ServerStage {
         rows
     }
 
+    fn bodies(&self) -> i64 {
+        let store = rusqlite::Connection::open(self.folder.path().join(".jadpo/queues.db")).unwrap();
+        store.query_row("SELECT count(*) FROM jadpo_queue_messages", [], |row| row.get(0)).unwrap()
+    }
+
     fn post(&self, path: &str, content: &Content, headers: &BTreeMap<String, String>) -> Reply {
         let (kind, body) = match content {
             Content::Text(text) => ("text/plain; charset=utf-8", text.as_bytes()),
@@ -183,6 +188,12 @@ impl Stage for ServerStage {
         moved
     }
 
+    fn purge(&mut self, queue: &str) -> u64 {
+        let emptied = self.ask("DELETE", &format!("queues/{queue}/messages"), "");
+        assert_eq!(emptied.status, 200, "{emptied:?}");
+        emptied.json()["messages"].as_u64().unwrap()
+    }
+
     fn seen(&mut self) -> Value {
         self.log.extend(self.server.log());
         let mut queues = serde_json::Map::new();
@@ -203,6 +214,7 @@ impl Stage for ServerStage {
             "calls": SeenCall::by_subscriber(self.subscribers.calls()),
             "log": self.log,
             "queues": queues,
+            "bodies": self.bodies(),
         })
     }
 

@@ -19,7 +19,7 @@ use crate::app::WAIT_UNTIL_MS;
 use crate::names;
 
 /// The pause before the store is asked again that failed, in milliseconds.
-const PAUSE_FAILED_MS: i64 = 1_000;
+pub(super) const PAUSE_FAILED_MS: i64 = 1_000;
 /// How long a settle is tried again that the store does not take, in milliseconds; after that its lease ends.
 const TRY_AGAIN_MAX_MS: i64 = 20_000;
 
@@ -161,13 +161,15 @@ async fn call(server: &TestServer, call: FunctionCall) -> FunctionOutcome {
     }
 }
 
-/// The occurrences of schedules that are due, each recorded with its message.
-pub(super) async fn occur(server: &TestServer) {
-    // What the store does not take now is due still when it is looked at next.
-    if let Err(error) = occurrences(server).await {
+/// The occurrences of schedules that are due, each recorded with its message. False when the store did not take them:
+/// they are due still.
+pub(super) async fn occur(server: &TestServer) -> bool {
+    let done = occurrences(server).await;
+    if let Err(error) = &done {
         let fields = vec![("error", error.to_string().into())];
         server.host.log(LogEntry { level: Level::Error, event: "schedule.failed", fields });
     }
+    done.is_ok()
 }
 
 async fn occurrences(server: &TestServer) -> Result<(), BrokerError> {

@@ -55,6 +55,8 @@ pub struct TestServer {
     last_tick: RefCell<i64>,
     /// When the schedules were looked at last.
     looked_at_ms: RefCell<i64>,
+    /// When they are to be looked at again, since the store did not let the last look end.
+    look_again_at_ms: RefCell<Option<i64>>,
     deaths: RefCell<u64>,
 }
 
@@ -115,6 +117,7 @@ impl TestServer {
             queues: RefCell::new(QueueStore::open()),
             last_tick: RefCell::new(now_ms / TICK_MS),
             looked_at_ms: RefCell::new(now_ms),
+            look_again_at_ms: RefCell::default(),
             deaths: RefCell::default(),
         };
         server.declare();
@@ -213,6 +216,7 @@ impl TestServer {
                 self.host.in_force()
             );
         }
+        self.sweep();
     }
 
     /// What is not done, in words.
@@ -237,14 +241,16 @@ impl TestServer {
     #[track_caller]
     pub fn run_for_ms(&self, for_ms: i64) {
         let end_ms = self.host.time_ms().saturating_add(for_ms);
-        let mut steps = 0;
+        let (mut steps, mut at_ms) = (0, self.host.time_ms());
         while self.next(end_ms, true) {
-            steps += 1;
-            assert!(steps < STEPS_MAX, "it has done {STEPS_MAX} things and is not at its end");
+            steps = if self.host.time_ms() > at_ms { 0 } else { steps + 1 };
+            at_ms = self.host.time_ms();
+            assert!(steps < STEPS_MAX, "it has done {STEPS_MAX} things at one moment, and has more to do");
         }
         if self.host.time_ms() < end_ms {
             self.host.set_ms(end_ms);
         }
+        self.sweep();
     }
 
     /// Does the next thing that falls due until `end_ms`; false when there is none.
@@ -285,7 +291,8 @@ impl TestServer {
 
     fn next_occurrence_at(&self) -> Option<i64> {
         let after_ms = *self.looked_at_ms.borrow();
-        self.schedules.names().filter_map(|name| self.schedules.next_after(name, after_ms)).min()
+        let next = self.schedules.names().filter_map(|name| self.schedules.next_after(name, after_ms)).min();
+        next.into_iter().chain(*self.look_again_at_ms.borrow()).min()
     }
 
     /// Lets the tick come now.
@@ -296,7 +303,8 @@ impl TestServer {
 
     fn look_at_schedules(&self) {
         *self.looked_at_ms.borrow_mut() = self.host.time_ms();
-        self.process(drain::occur(self));
+        let done = self.process(drain::occur(self)).unwrap_or(false);
+        *self.look_again_at_ms.borrow_mut() = (!done).then(|| self.host.time_ms() + drain::PAUSE_FAILED_MS);
     }
 
     /// Puts a queue's dead letters back where they died. Returns how many; 0 if it has none.
@@ -316,6 +324,27 @@ impl TestServer {
             task = self.on_queues(|broker, sql, moment| broker.redrive_step(sql, moment, task.id, 100));
         }
         task.moved
+    }
+
+    /// Empties a queue. Returns how many messages it had.
+    ///
+    /// # Panics
+    /// When there is no such queue.
+    #[track_caller]
+    pub fn purge(&self, queue: &str) -> u64 {
+        self.must_have(queue);
+        self.on_queues(|broker, sql, moment| broker.purge(sql, moment, queue)).messages
+    }
+
+    /// How many messages' bodies the store holds, in whatever queue, or in none.
+    pub(crate) fn bodies(&self) -> i64 {
+        self.queues.borrow().bodies()
+    }
+
+    /// What the server does all the time: what has expired leaves its queue, and what was purged leaves the store.
+    fn sweep(&self) {
+        let sweep = || self.on_queues(|broker, sql, moment| broker.sweep(sql, moment)).more;
+        while self.host.takes_nothing().is_none() && sweep() {}
     }
 
     /// The names of the queues that the app declares, in order.

@@ -37,6 +37,12 @@ impl QueueStore {
         self.broker = None;
     }
 
+    /// How many messages' bodies it holds.
+    pub(super) fn bodies(&self) -> i64 {
+        let count = self.connection.query_one("SELECT count(*) FROM jadpo_queue_messages", [], |row| row.get(0));
+        count.unwrap_or_else(|error| panic!("the test's queues cannot be read: {error}"))
+    }
+
     /// Runs an operation in a transaction of its own, past every fault.
     pub(super) fn run<T>(
         &mut self,

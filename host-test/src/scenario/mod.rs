@@ -96,6 +96,8 @@ pub enum Step {
     Settles(u32),
     /// Dead letters are put back into the queue that they died in.
     Redrive(Redrive),
+    /// A queue of this server's own is emptied.
+    Purge(Purge),
     /// What must be there now.
     See(BTreeMap<String, Value>),
 }
@@ -330,6 +332,16 @@ pub struct Redrive {
     pub moved: u64,
 }
 
+/// A queue that is emptied.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Purge {
+    /// The queue.
+    pub queue: String,
+    /// How many messages it had.
+    pub removed: u64,
+}
+
 /// A host, as scenarios use one: it is new at the start of each.
 ///
 /// Every method panics, with words, where the host cannot do what the scenario asks: then the scenario does not apply
@@ -357,7 +369,11 @@ pub trait Stage {
     fn settles(&mut self, within_s: u32);
     /// Puts a queue's dead letters back and says how many.
     fn redrive(&mut self, queue: &str) -> u64;
-    /// What is there now: `events`, `parked`, `deliveries`, `calls`, `log`, `queues`.
+    /// Empties a queue and says how many messages it had.
+    fn purge(&mut self, queue: &str) -> u64 {
+        panic!("{queue} cannot be emptied on this stage: it has no queues of its own")
+    }
+    /// What is there now: `events`, `parked`, `deliveries`, `calls`, `log`; `queues` and `bodies` where it has any.
     fn seen(&mut self) -> Value;
     /// How long to go on looking for what must be seen, in milliseconds; 0 where all is done when a step ends.
     fn patience_ms(&self) -> u64 {

@@ -57,12 +57,13 @@ fn wrong_in(step: &Step, there: &There) -> Option<String> {
             send.queue.as_ref().and_then(queue).or_else(|| send.webhook.as_ref().and_then(webhook))
         }
         Step::Redrive(redrive) => queue(&redrive.queue),
+        Step::Purge(purge) => queue(&purge.queue),
         Step::See(seen) => seen.iter().find_map(|(what, expected)| {
             let mut names = expected.as_object().into_iter().flat_map(|names| names.keys());
             match what.as_str() {
                 "calls" => names.find_map(callee),
                 "queues" => names.find_map(queue),
-                "events" | "parked" | "deliveries" | "log" | "log_without" => None,
+                "events" | "parked" | "deliveries" | "log" | "log_without" | "bodies" => None,
                 what => Some(("way to look at", what.to_owned())),
             }
         }),

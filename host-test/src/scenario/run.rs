@@ -126,6 +126,12 @@ fn perform(stage: &mut dyn Stage, step: &Step) -> Result<(), String> {
                 return Err(format!("moved {moved}"));
             }
         }
+        Step::Purge(purge) => {
+            let removed = stage.purge(&purge.queue);
+            if removed != purge.removed {
+                return Err(format!("removed {removed}"));
+            }
+        }
         Step::See(expected) => see(stage, expected)?,
     }
     Ok(())

@@ -242,8 +242,13 @@ impl Stage for ServerStage {
         self.server.redrive(queue)
     }
 
+    fn purge(&mut self, queue: &str) -> u64 {
+        self.server.purge(queue)
+    }
+
     fn seen(&mut self) -> Value {
         let mut all = seen(&self.server.host);
+        all.insert("bodies".to_owned(), self.server.bodies().into());
         let dead = |held: Held| json!({ "id": self.names.get(&held.id), "attempts": held.attempts, "body": held.body, "error": held.error });
         let queue = |name: &String| {
             let letters: Vec<Value> = self.server.dead_letters(name).into_iter().map(dead).collect();
