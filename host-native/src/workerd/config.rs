@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::modules::Script;
 use super::project::Project;
-use crate::server::workers::{DISPATCHER, DISPATCHER_JS};
+use crate::server::workers::{DISPATCHER, DISPATCHER_JS, PROBER, PROBER_JS};
 
 /// Takes what Workers log, and hands it to us.
 const TAIL: &str = include_str!("tail.js");
@@ -65,6 +65,7 @@ pub(super) fn write(projects: &[Project], stand_ins: &BTreeSet<String>, places: 
     }
     services.push(tail(&mut files, &mut outer)?);
     services.push(dispatcher(projects, &mut files)?);
+    services.push(prober(projects, &mut files)?);
     services.extend(outer.services.into_values());
     // As in Wrangler's own local runtime: a Worker in development may well call what else runs on the machine.
     services.push(
@@ -208,13 +209,30 @@ fn dispatcher(projects: &[Project], files: &mut Files<'_>) -> std::io::Result<St
         format!("(name = {}, service = {})", text(name), text(&service_name(name)))
     });
     // To itself, for what it tries out on itself first.
-    let own = std::iter::once(format!("(name = {}, service = \"dispatcher\")", text(DISPATCHER)));
+    let own = [(DISPATCHER, "dispatcher"), (PROBER, "prober")];
+    let own = own.map(|(name, service)| format!("(name = {}, service = {})", text(name), text(service)));
     Ok(format!(
         "(name = \"dispatcher\", worker = (modules = [(name = \"dispatcher.js\", esModule = {})], compatibilityDate = \
          {}, compatibilityFlags = [\"service_binding_extra_handlers\"], bindings = [{}]))",
         files.embed(DISPATCHER_JS.as_bytes())?,
         text(OUR_DATE),
-        own.chain(to).collect::<Vec<_>>().join(", "),
+        own.into_iter().chain(to).collect::<Vec<_>>().join(", "),
+    ))
+}
+
+/// It sees the Workers of modules alone: a script in the old syntax has no handlers that could be looked at.
+fn prober(projects: &[Project], files: &mut Files<'_>) -> std::io::Result<String> {
+    let modules = projects.iter().filter(|project| matches!(project.bundle.script, Script::Modules(_)));
+    let to = modules.map(|project| {
+        let name = &project.worker.name;
+        format!("(name = {}, service = {})", text(name), text(&service_name(name)))
+    });
+    Ok(format!(
+        "(name = \"prober\", worker = (modules = [(name = \"prober.js\", esModule = {})], compatibilityDate = {}, \
+         bindings = [{}]))",
+        files.embed(PROBER_JS.as_bytes())?,
+        text(OUR_DATE),
+        to.collect::<Vec<_>>().join(", "),
     ))
 }
 

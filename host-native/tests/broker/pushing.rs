@@ -1,5 +1,7 @@
 //! Workers as consumers: their queues declared, their batches taken, and what their handlers recorded carried out.
 
+use std::slice::from_ref;
+
 use jadpo_core::broker::{BrokerError, ConsumerKind, ConsumerSettings, How, Reason, Retry, Settings, Settle};
 use jadpo_core::program::{Connection, Program};
 use jadpo_core::push::{Asks, Found, LEASE_MS, Told, Verdict, declare, ended, frame, missing, occurred, take, verdict};
@@ -248,9 +250,9 @@ fn a_declaration_makes_what_is_missing_and_sets_what_the_file_says_or_cloudflare
             {"queue": "zeros", "max_batch_timeout": 0, "max_retries": 0, "retry_delay": 0, "dead_letter_queue": "dead"}
         ]}"#,
     );
-    assert_eq!(f.run(|broker, _, _| Ok(missing(broker, &[worker.clone()]))).unwrap().len(), 6);
-    assert_eq!(declared(&mut f, &[worker.clone()]).unwrap().len(), 6);
-    assert_eq!(declared(&mut f, &[worker.clone()]).unwrap(), [], "a second time there is nothing to do");
+    assert_eq!(f.run(|broker, _, _| Ok(missing(broker, from_ref(&worker)))).unwrap().len(), 6);
+    assert_eq!(declared(&mut f, from_ref(&worker)).unwrap().len(), 6);
+    assert_eq!(declared(&mut f, from_ref(&worker)).unwrap(), [], "a second time there is nothing to do");
     let plain = settings(&mut f, "plain").consumer;
     assert_eq!(plain, ConsumerSettings { visibility_ms: LEASE_MS, ..ConsumerSettings::default() });
     let zeros = settings(&mut f, "zeros").consumer;

@@ -3,6 +3,7 @@
 mod broker;
 mod pull;
 mod receive;
+mod worker;
 
 use crate::problem::{Problem, Result};
 use crate::run;
@@ -24,6 +25,7 @@ enum What {
     Broker(broker::Args),
     Pull(pull::Args),
     Receive(receive::Args),
+    Worker(worker::Args),
 }
 
 /// Runs the command.
@@ -35,6 +37,7 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
         What::Broker(args) => broker::command(ws, args),
         What::Pull(args) => pull::command(ws, args),
         What::Receive(args) => receive::command(ws, args),
+        What::Worker(args) => worker::command(ws, args),
     }
 }
 
@@ -60,4 +63,9 @@ fn show<T: DeserializeOwned, D: Display>(bench: &mut Command, json: bool, shown:
     let figures = serde_json::from_value(report).map_err(|e| Problem::new(format!("figures cannot be read: {e}")))?;
     anstream::println!("\n{}", shown(&figures));
     Ok(())
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
 }

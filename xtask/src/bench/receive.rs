@@ -1,5 +1,6 @@
 //! `cargo xtask bench receive`: messages from a queue into D1, beside plain JavaScript Workers.
 
+use super::median;
 use crate::demo;
 use crate::problem::Result;
 use crate::setup;
@@ -94,9 +95,4 @@ fn table(figures: &Figures) -> Table {
         values.set_cell_alignment(CellAlignment::Right);
     }
     table
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
 }

@@ -76,6 +76,17 @@ pub(crate) fn debug_binary(ws: &Workspace, tools: &Tools) -> Result<PathBuf> {
     Ok(ws.path("target/debug").join(format!("jadpo{}", std::env::consts::EXE_SUFFIX)))
 }
 
+/// Builds `jadpo` in release, with dist/worker inside if it is there, and returns its path.
+///
+/// # Errors
+/// When it does not build.
+pub(crate) fn release_binary(ws: &Workspace, tools: &Tools) -> Result<PathBuf> {
+    let mut cargo = with_worker(ws);
+    cargo.args(["build", "--release", "--locked", "--package", "jadpo", "--bin", "jadpo"]);
+    run::step("the jadpo binary: cargo build --release", &mut cargo, &tools.log("build-jadpo-release"))?;
+    Ok(ws.path("target/release").join(format!("jadpo{}", std::env::consts::EXE_SUFFIX)))
+}
+
 /// Compiler flags that replace this machine's paths with fixed ones.
 pub(crate) fn remapped(ws: &Workspace) -> String {
     let mut flags = vec![std::env::var("RUSTFLAGS").unwrap_or_default()];

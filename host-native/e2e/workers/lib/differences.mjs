@@ -18,3 +18,8 @@ export function rows(prefix) {
 	}
 	return found;
 }
+
+/** Names the row of a difference that a test meets. */
+export function meets(name) {
+	if (rows(name)[name] === undefined) throw new Error(`DIFFERENCES.md has no row \`${name}\``);
+}

@@ -1,9 +1,11 @@
 // The one Worker of ours inside workerd: it takes HTTP from `jadpo` and calls the handlers of the Workers, which nobody
-// outside can. `env` has one service binding for each Worker, by its name, and one to this Worker itself, by OWN.
+// outside can. `env` has one service binding for each Worker, by its name, one to this Worker itself, by OWN, and one to
+// the prober.
 //
 //   POST /queue?worker=NAME      a batch as one frame; answers what the handler recorded of it, and the messages that
 //                                no Worker can be given
 //   POST /scheduled?worker=NAME  {"cron", "scheduledTime"}; answers how it ended
+//   POST /handlers?worker=NAME   answers which handlers it has: {"queue", "scheduled"}, each true, false or null
 //   GET  /ping                   204, for as long as the thread is free
 //
 // A frame is the length of its head (4 bytes, the greatest first), the head in JSON, and the bodies one after another.
@@ -11,6 +13,8 @@
 
 /** The binding to this Worker itself. */
 const OWN = "jadpo:dispatcher";
+/** The binding to the one who looks without calling. */
+const PROBER = "jadpo:prober";
 
 const UTF_8 = new TextDecoder("utf-8", { ignoreBOM: true });
 
@@ -28,6 +32,8 @@ export default {
 				const { cron, scheduledTime } = await request.json();
 				return Response.json(await worker.scheduled({ cron, scheduledTime: new Date(scheduledTime) }));
 			}
+			case "/handlers":
+				return await env[PROBER].fetch(request.url);
 			default:
 				return new Response("there is nothing at this address", { status: 404 });
 		}

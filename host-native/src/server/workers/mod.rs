@@ -4,6 +4,7 @@
 
 mod batch;
 mod declare;
+mod handlers;
 pub(crate) mod producers;
 mod push;
 mod settle;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jadpo_core::host::Level;
-use jadpo_core::push::consumed;
+use jadpo_core::push::{Consumed, consumed};
 use jadpo_core::schedule::Schedules;
 use jadpo_core::trigger::Triggers;
 use jadpo_core::workers::Worker;
@@ -27,11 +28,16 @@ pub(crate) use declare::declare;
 use push::Push;
 
 /// The small Worker inside workerd that hands batches and occurrences on. It needs the compatibility flag
-/// `service_binding_extra_handlers`, a service binding for each Worker under its name, and one to itself under
-/// [`DISPATCHER`].
+/// `service_binding_extra_handlers`, a service binding for each Worker under its name, one to itself under
+/// [`DISPATCHER`], and one to the prober under [`PROBER`].
 pub(crate) const DISPATCHER_JS: &str = include_str!("dispatcher.js");
 /// The dispatcher's service, and its binding to itself. No Worker can be called so.
 pub(crate) const DISPATCHER: &str = "jadpo:dispatcher";
+/// The small Worker that looks which handlers others have. It has a service binding to each Worker of modules, and no
+/// flags.
+pub(crate) const PROBER_JS: &str = include_str!("prober.js");
+/// The dispatcher's binding to it.
+pub(crate) const PROBER: &str = "jadpo:prober";
 
 /// How often it is looked whether one of the Workers' queues is gone.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -46,8 +52,8 @@ pub(super) async fn run(shared: Shared, workerd: Workerd, stopping: watch::Recei
     let (consumers, consumed) = watch::channel(Vec::new());
     let push = Push::new(shared.clone(), workerd.clone(), ended, consumed);
     let pushing = tokio::spawn(push.run(stopping.clone()));
-    let kept = Kept { app: Arc::new(shared.triggers.clone()), shared, consumers, reclaimed: BTreeSet::new() };
-    kept.keep(workerd, stopping).await;
+    let (app, reclaimed) = (Arc::new(shared.triggers.clone()), BTreeSet::new());
+    Kept { shared, workerd, app, consumers, reclaimed }.keep(stopping).await;
     // These only end early by a panic, which has said why on standard error.
     let _ = pushing.await;
     let _ = settler.await;
@@ -56,16 +62,17 @@ pub(super) async fn run(shared: Shared, workerd: Workerd, stopping: watch::Recei
 /// What is kept as the Wrangler files say it.
 struct Kept {
     shared: Shared,
+    workerd: Workerd,
     app: Arc<Triggers>,
     /// What is consumed, for whoever takes it.
-    consumers: watch::Sender<Vec<jadpo_core::push::Consumed>>,
+    consumers: watch::Sender<Vec<Consumed>>,
     /// Queues on which no lease of a dead server's can be.
     reclaimed: BTreeSet<String>,
 }
 
 impl Kept {
-    async fn keep(mut self, workerd: Workerd, mut stopped: watch::Receiver<bool>) {
-        let mut running = workerd.workers();
+    async fn keep(mut self, mut stopped: watch::Receiver<bool>) {
+        let mut running = self.workerd.workers();
         let mut workers = running.borrow_and_update().clone();
         let mut crons = self.begin(&workers, &stopped).await;
         let mut looks = interval(LOOK_EVERY);
@@ -104,6 +111,7 @@ impl Kept {
                 Err(error) => log("worker.not_reclaimed", error.to_string()),
             }
         }
+        tokio::spawn(handlers::look(self.shared.clone(), self.workerd.clone(), consumed.clone()));
         self.consumers.send_replace(consumed);
         tokio::spawn(schedules::run(self.shared.clone(), Schedules::of_workers(workers), stopped.clone()))
     }
