@@ -40,8 +40,8 @@ pub(super) struct Bundle {
 }
 
 impl Bundle {
-    /// Whether a handler of this name can be in the code: somewhere its name is defined, or named as an event. Only that
-    /// it cannot be is certain.
+    /// Whether a handler of this name can be in a script of the old syntax: somewhere its name is defined, or named as an
+    /// event. Only that it cannot be is certain. What modules export is looked at once they run.
     pub(super) fn may_handle(&self, name: &str) -> bool {
         let defines = |text: &str| {
             text.match_indices(name).any(|(at, word)| {
@@ -53,12 +53,7 @@ impl Bundle {
         };
         match &self.script {
             Script::Classic(script) => defines(script),
-            Script::Modules(modules) => modules.iter().any(|module| match module.kind {
-                ModuleKind::EsModule | ModuleKind::CommonJs => defines(&String::from_utf8_lossy(&module.bytes)),
-                // What a module of Wasm exports is named in it.
-                ModuleKind::Wasm => module.bytes.windows(name.len()).any(|part| part == name.as_bytes()),
-                ModuleKind::Text | ModuleKind::Data => false,
-            }),
+            Script::Modules(_) => true,
         }
     }
 

@@ -32,19 +32,22 @@ pub(super) async fn look(shared: Shared, workerd: Workerd, consumed: Vec<Consume
         let Ok((StatusCode::OK, answer)) = workerd.dispatch(&path, Bytes::new(), LOOK_MAX).await else { return };
         let Ok(found) = serde_json::from_slice::<Handlers>(&answer) else { return };
         let mut fields = vec![("worker", worker.as_str().into()), ("queue", queue.as_str().into())];
-        match handler {
+        let why = match handler {
             Handler::Queue if found.queue == Some(false) => {
-                let why = "it consumes the queue and exports no queue handler: every delivery will fail. Export one, or \
-                    take the consumer out of its Wrangler file";
-                fields.extend([("code", NO_QUEUE_HANDLER.into()), ("why", why.into())]);
+                fields.push(("code", NO_QUEUE_HANDLER.into()));
+                format!(
+                    "its Wrangler file has the queue {queue}, and its code has no `queue` handler: every delivery will \
+                     fail ({NO_QUEUE_HANDLER}). Export one, or take the consumer out of the file"
+                )
             }
             Handler::Scheduled if found.scheduled == Some(false) => {
-                let why = "it has cron triggers and exports no scheduled handler: every occurrence will fail. Export one, \
-                    or take the crons out of its Wrangler file";
-                fields.push(("why", why.into()));
+                "its Wrangler file has cron triggers, and its code has no `scheduled` handler: every occurrence will \
+                    fail. Export one, or take the crons out of the file"
+                    .to_owned()
             }
             _ => continue,
-        }
+        };
+        fields.push(("why", why.into()));
         shared.log(Level::Error, "worker.no_handler", fields);
     }
 }
