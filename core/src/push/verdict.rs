@@ -14,6 +14,9 @@ use crate::broker::{MessageId, Reason, Retry, Settle, Taken};
 
 /// How a handler ends that returned.
 const OK: &str = "ok";
+/// How one ends that threw, and what is said of it as long as nobody knows what.
+const EXCEPTION: &str = "exception";
+const THREW: &str = "the handler ended with exception";
 
 /// What became of a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -76,6 +79,24 @@ impl Verdict {
     #[must_use]
     pub fn is_well(&self) -> bool {
         self.outcome.as_deref() == Some(OK)
+    }
+
+    /// Whether the handler threw, and what is not known of it yet.
+    #[must_use]
+    pub fn is_unexplained(&self) -> bool {
+        self.outcome.as_deref() == Some(EXCEPTION) && self.error.is_none()
+    }
+
+    /// The same with what the handler threw: it is the last error of whatever failed by it.
+    #[must_use]
+    pub fn explained(mut self, thrown: String) -> Self {
+        for retry in self.settle.retries.iter_mut().filter(|retry| retry.reason == Reason::Failed) {
+            if retry.error.as_deref() == Some(THREW) {
+                retry.error = Some(thrown.clone());
+            }
+        }
+        self.error = Some(thrown);
+        self
     }
 }
 

@@ -14,8 +14,7 @@ use tokio::net::UnixListener;
 use tokio::sync::watch;
 
 use super::config::{DELAY, NAME, SERVICE};
-use super::maps::Maps;
-use super::tails;
+use super::tails::Tails;
 
 /// Most bytes of what is logged at once.
 const TAIL_BYTES_MAX: usize = 16 << 20;
@@ -43,7 +42,7 @@ pub(crate) trait Asked: Send + Sync + 'static {
 pub(super) async fn serve(
     listener: UnixListener,
     asked: Arc<impl Asked>,
-    maps: Maps,
+    tails: Tails,
     mut closed: watch::Receiver<bool>,
 ) {
     loop {
@@ -55,10 +54,10 @@ pub(super) async fn serve(
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let (asked, maps) = (asked.clone(), maps.clone());
+        let (asked, tails) = (asked.clone(), tails.clone());
         let service = service_fn(move |request| {
-            let (asked, maps) = (asked.clone(), maps.clone());
-            async move { Ok::<_, std::convert::Infallible>(answer(&*asked, &maps, request).await) }
+            let (asked, tails) = (asked.clone(), tails.clone());
+            async move { Ok::<_, std::convert::Infallible>(answer(&*asked, &tails, request).await) }
         });
         tokio::spawn(async move {
             // workerd that ends breaks off; what it asked is done or not, as if the Worker had died a moment later.
@@ -67,7 +66,7 @@ pub(super) async fn serve(
     }
 }
 
-async fn answer(asked: &impl Asked, maps: &Maps, request: Request<Incoming>) -> Answer {
+async fn answer(asked: &impl Asked, tails: &Tails, request: Request<Incoming>) -> Answer {
     let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
     let name = header(NAME).map(|name| percent_decode_str(&name.replace('+', " ")).decode_utf8_lossy().into_owned());
     let name = name.unwrap_or_default();
@@ -79,7 +78,7 @@ async fn answer(asked: &impl Asked, maps: &Maps, request: Request<Incoming>) -> 
         Some("d1") => asked.database(name, request).await,
         Some("tail") => match Limited::new(request.into_body(), TAIL_BYTES_MAX).collect().await {
             Ok(body) => {
-                tails::tell(&body.to_bytes(), maps);
+                tails.tell(&body.to_bytes());
                 said(StatusCode::OK, String::new())
             }
             Err(error) => said(StatusCode::PAYLOAD_TOO_LARGE, error.to_string()),

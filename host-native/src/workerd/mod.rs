@@ -41,6 +41,7 @@ use link::{Unanswered, in_words};
 use phase::Phases;
 pub use prepare::{Options, Prepared, Started};
 pub(crate) use project::describe;
+use tails::Tails;
 pub use tools::Named;
 
 /// Most bytes of the dispatcher's answer.
@@ -60,6 +61,7 @@ pub struct Source {
 pub struct Workerd {
     phases: Phases,
     workers: watch::Receiver<Arc<Vec<Worker>>>,
+    tails: Tails,
 }
 
 /// Why a dispatch has no answer.
@@ -81,6 +83,12 @@ impl Workerd {
     #[must_use]
     pub fn workers(&self) -> watch::Receiver<Arc<Vec<Worker>>> {
         self.workers.clone()
+    }
+
+    /// What the handler of a queue's batches threw last, or that of crons if there is no queue, if it has since then. It
+    /// is waited for a little.
+    pub async fn thrown(&self, worker: &str, queue: Option<&str>, since: Instant) -> Option<String> {
+        self.tails.thrown(worker, queue, since).await
     }
 
     /// Posts a body to the dispatcher, `/queue?worker=NAME` or `/scheduled?worker=NAME`, and gives its answer. While

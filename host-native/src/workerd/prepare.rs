@@ -16,12 +16,12 @@ use tokio::task::JoinSet;
 use super::child::Nursery;
 use super::failure::Failure;
 use super::inner::{self, Asked};
-use super::maps::Maps;
 use super::phase::{Phase, Phases};
 use super::process::Process;
 use super::project::{self, Loading, Project};
 use super::reload::Seen;
 use super::run::Keeper;
+use super::tails::Tails;
 use super::tools::{Named, Tool, newest_date};
 use super::{Source, Workerd, proxy, reload};
 
@@ -85,7 +85,6 @@ pub struct Started {
     seen: Seen,
     inner: UnixListener,
     doors: Vec<TcpListener>,
-    maps: Maps,
     /// Last, so that it goes after everything that uses it.
     scratch: Scratch,
 }
@@ -158,7 +157,7 @@ impl Prepared {
         let nursery = Nursery::new().map_err(|error| Failure::failed(format!("cannot start a thread: {error}"), ""))?;
         let (phase, phases) = watch::channel(Phase::Starting);
         let (workers, running) = watch::channel(Arc::new(Vec::new()));
-        let maps = Maps::default();
+        let tails = Tails::default();
         let mut keeper = Keeper {
             nursery,
             program,
@@ -166,28 +165,15 @@ impl Prepared {
             objects: options.state.join("objects"),
             stands_in: options.stands_in,
             started: 0,
-            maps: maps.clone(),
+            maps: tails.maps.clone(),
             phase,
             workers,
         };
         let inner = UnixListener::bind(keeper.inner());
         let inner = inner.map_err(|error| Failure::failed(format!("cannot listen for workerd: {error}"), ""))?;
         let process = keeper.start(&projects).await?;
-        let handle = Workerd { phases: Phases(phases), workers: running };
-        Ok(Started {
-            handle,
-            addresses,
-            options,
-            loading,
-            keeper,
-            process,
-            projects,
-            seen,
-            inner,
-            doors,
-            maps,
-            scratch,
-        })
+        let handle = Workerd { phases: Phases(phases), workers: running, tails };
+        Ok(Started { handle, addresses, options, loading, keeper, process, projects, seen, inner, doors, scratch })
     }
 }
 
@@ -212,9 +198,9 @@ impl Started {
 
     /// Answers the Workers and their clients until `closing` says so.
     pub(crate) async fn run(self, asked: impl Asked, closing: watch::Receiver<bool>) {
-        let Self { handle, options, loading, keeper, process, projects, seen, inner, doors, maps, scratch, .. } = self;
+        let Self { handle, options, loading, keeper, process, projects, seen, inner, doors, scratch, .. } = self;
         let (ended, is_ended) = watch::channel(false);
-        let answering = tokio::spawn(inner::serve(inner, Arc::new(asked), maps, is_ended.clone()));
+        let answering = tokio::spawn(inner::serve(inner, Arc::new(asked), handle.tails.clone(), is_ended.clone()));
         let grace = if options.is_dev { GRACE_DEV } else { GRACE };
         let mut served = JoinSet::new();
         for (index, door) in doors.into_iter().enumerate() {

@@ -47,7 +47,13 @@ function cut(text) {
 
 export default {
 	tailStream(onset, env, ctx) {
-		const head = { worker: ctx.props.worker, during: described(onset) };
+		const { info } = onset.event;
+		const head = {
+			worker: ctx.props.worker,
+			during: described(onset),
+			queue: info?.queueName,
+			hands: info?.type === "queue" || info?.type === "scheduled",
+		};
 		let lines = [];
 		let sending;
 

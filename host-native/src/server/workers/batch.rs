@@ -48,7 +48,7 @@ pub(super) async fn hand(
             (format!("/scheduled?worker={worker}"), body.unwrap_or_default())
         }
     };
-    let verdict = match workerd.dispatch(&path, Bytes::from(body), LIMIT).await {
+    let mut verdict = match workerd.dispatch(&path, Bytes::from(body), LIMIT).await {
         Ok((StatusCode::OK, answer)) => read(consumed, &answer, &taken),
         Ok((status, text)) => {
             let text = String::from_utf8_lossy(&text);
@@ -68,6 +68,12 @@ pub(super) async fn hand(
             return Way::ReachedNobody;
         }
     };
+    if verdict.is_unexplained() {
+        let queue = (consumed.handler == Handler::Queue).then_some(consumed.queue.as_str());
+        if let Some(thrown) = workerd.thrown(&consumed.worker, queue, started).await {
+            verdict = verdict.explained(thrown);
+        }
+    }
     let way = if verdict.is_well() { Way::Well } else { Way::Failed };
     for (id, error) in &verdict.unreadable {
         let fields = vec![
