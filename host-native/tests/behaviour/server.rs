@@ -48,7 +48,8 @@ impl ServerStage {
         let mut envs: Vec<(&str, &str)> =
             scenario.env.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         envs.push(("JADPO_ADMIN_TOKEN", TOKEN));
-        let server = Server::dev_with(folder.path(), &[], &envs);
+        let args: &[&str] = if scenario.immediate { &["--queues=immediate"] } else { &[] };
+        let server = Server::dev_with(folder.path(), args, &envs);
         Self { server, folder, subscribers, names: BTreeMap::new(), queues, log: Vec::new() }
     }
 
@@ -165,7 +166,7 @@ impl Stage for ServerStage {
         let mut last = (0, None);
         for (name, content) in send.message.each() {
             let reply = self.post(&path, &content, &send.headers);
-            let known = (reply.status == 202).then(|| self.named(&reply, &name)).flatten();
+            let known = matches!(reply.status, 200 | 202).then(|| self.named(&reply, &name)).flatten();
             last = (reply.status, known);
         }
         last

@@ -3,7 +3,7 @@
 use futures_util::future::join_all;
 use jadpo_core::broker::limits::BATCH_COUNT_MAX;
 use jadpo_core::broker::{
-    BrokerError, NewMessage, Reason, Retry, Run, RunOutcome, Settle, Take, Taken, Wake, queue_trigger,
+    BrokerError, Message, NewMessage, Reason, Retry, Run, RunOutcome, Settle, Take, Taken, Wake, queue_trigger,
 };
 use jadpo_core::deliver::deliver;
 use jadpo_core::host::{Call, CallOutcome, Host as _, Level, LogEntry};
@@ -71,14 +71,23 @@ async fn receive_all(server: &TestServer, declared: &Declared, taken: Vec<Taken>
     deliver(&server.host, &server.app, received.claimed, server.host.now_ms() + WAIT_UNTIL_MS).await;
 }
 
-/// One attempt of one message: every function that is not done with it, side by side.
-async fn attempt(server: &TestServer, declared: &Declared, Taken { lease, message }: Taken) {
-    let taken_at_ms = server.host.time_ms();
-    let calls = server.triggers.calls(&declared.queue, &message).into_iter().map(|one| async {
+/// Calls every function that is not done with a message, side by side.
+pub(super) async fn functions(
+    server: &TestServer,
+    declared: &Declared,
+    message: &Message,
+) -> Vec<(String, FunctionOutcome)> {
+    let calls = server.triggers.calls(&declared.queue, message).into_iter().map(|one| async {
         let function = one.function.clone();
         (function, call(server, one).await)
     });
-    let outcomes = join_all(calls).await;
+    join_all(calls).await
+}
+
+/// One attempt of one message: every function that is not done with it, side by side.
+async fn attempt(server: &TestServer, declared: &Declared, Taken { lease, message }: Taken) {
+    let taken_at_ms = server.host.time_ms();
+    let outcomes = functions(server, declared, &message).await;
     let mut run =
         Run { at_ms: server.host.now_ms(), outcome: RunOutcome::Done, error: None, message: Some(message.id) };
     let mut ended = Settle::default();
@@ -105,7 +114,7 @@ async fn attempt(server: &TestServer, declared: &Declared, Taken { lease, messag
 }
 
 /// Tells the queue, again and again while the store is away; what it is not told comes again when the lease ends.
-async fn settle(server: &TestServer, queue: &str, ended: Settle) {
+pub(super) async fn settle(server: &TestServer, queue: &str, ended: Settle) {
     let until_ms = server.host.time_ms() + TRY_AGAIN_MAX_MS;
     loop {
         let settled =

@@ -1,6 +1,7 @@
 //! An app with queues of its own, as the queue server runs it: what is sent, the drain, functions, dead letters.
 
 mod drain;
+mod immediate;
 mod request;
 mod store;
 
@@ -57,6 +58,8 @@ pub struct TestServer {
     looked_at_ms: RefCell<i64>,
     /// When they are to be looked at again, since the store did not let the last look end.
     look_again_at_ms: RefCell<Option<i64>>,
+    /// Whether what is sent is handled at once.
+    immediate: RefCell<bool>,
     deaths: RefCell<u64>,
 }
 
@@ -118,6 +121,7 @@ impl TestServer {
             last_tick: RefCell::new(now_ms / TICK_MS),
             looked_at_ms: RefCell::new(now_ms),
             look_again_at_ms: RefCell::default(),
+            immediate: RefCell::default(),
             deaths: RefCell::default(),
         };
         server.declare();
@@ -133,6 +137,13 @@ impl TestServer {
             let settings = declared.settings.clone();
             self.on_queues(|broker, sql, moment| broker.create(sql, moment, &declared.queue, settings).map(drop));
         }
+    }
+
+    /// From now on the server is in immediate mode, as `jadpo dev --queues=immediate`: what is posted to a queue with
+    /// functions is handled before the answer, which is 200, and tried as often as it may be with no waiting between. What
+    /// comes over a webhook waits as ever, where the real server handles that too.
+    pub fn immediate(&self) {
+        *self.immediate.borrow_mut() = true;
     }
 
     /// Makes every chance of this server follow `seed`.

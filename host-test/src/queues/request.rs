@@ -6,8 +6,8 @@ use jadpo_core::host::Host as _;
 use jadpo_core::inbound::{self, Inbound, Refusal};
 use jadpo_core::queue::Body;
 
-use super::TestServer;
 use super::store::operate;
+use super::{TestServer, immediate};
 
 /// A POST.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -82,7 +82,13 @@ impl From<BrokerError> for Posted {
 
 pub(super) async fn enqueue(server: &TestServer, queue: &str, request: Request) -> Posted {
     match inbound::enqueue(request.inbound(server, format!("/_queues/{queue}"))) {
-        Ok(message) => send(server, queue, message).await.unwrap_or_else(Posted::from),
+        Ok(message) => match immediate::takes(server, queue, &message) {
+            Some(declared) => {
+                let sent = immediate::send(server, declared, message).await;
+                sent.map_or_else(Posted::from, |id| Posted { status: 200, ..Posted::kept(id, false) })
+            }
+            None => send(server, queue, message).await.unwrap_or_else(Posted::from),
+        },
         Err(refusal) => refusal.into(),
     }
 }

@@ -37,6 +37,9 @@ struct File {
     /// Hosts that none of them applies to, each with the reason.
     #[serde(default)]
     not_on: BTreeMap<String, String>,
+    /// Whether the server is in immediate mode.
+    #[serde(default)]
+    immediate: bool,
     scenario: Vec<Written>,
 }
 
@@ -62,6 +65,8 @@ pub struct Scenario {
     pub app: String,
     /// Variables and secrets.
     pub env: BTreeMap<String, String>,
+    /// Whether the server handles what is sent before it answers.
+    pub immediate: bool,
     /// Hosts that it does not apply to, each with the reason.
     pub not_on: BTreeMap<String, String>,
     /// What happens, in order.
@@ -420,6 +425,7 @@ fn read(path: &Path) -> Vec<Scenario> {
             says: written.says,
             app: written.app.unwrap_or_else(|| file.app.clone()),
             env: file.env.clone(),
+            immediate: file.immediate,
             not_on,
             written: written.steps.iter().map(as_written).collect(),
             steps: written.steps.into_iter().map(Spanned::into_inner).collect(),

@@ -100,7 +100,7 @@ mod tests {
         let Steps { steps } = toml::from_str(&format!("steps = [{{ {step} }}]")).unwrap();
         let (env, not_on) = (BTreeMap::new(), BTreeMap::new());
         let (file, says) = ("f".to_owned(), "s".to_owned());
-        wrong(&Scenario { file, says, app: APP.to_owned(), env, not_on, steps, written: Vec::new() })
+        wrong(&Scenario { file, says, app: APP.to_owned(), env, immediate: false, not_on, steps, written: Vec::new() })
     }
 
     #[test]

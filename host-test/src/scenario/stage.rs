@@ -176,6 +176,9 @@ impl ServerStage {
     fn new(scenario: &Scenario) -> Self {
         let server = TestServer::of(&scenario.app);
         set_env(&server.host, scenario);
+        if scenario.immediate {
+            server.immediate();
+        }
         Self { server, names: BTreeMap::new() }
     }
 }
