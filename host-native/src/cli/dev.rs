@@ -4,11 +4,12 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::ValueEnum;
+use clap::{ArgGroup, ValueEnum};
 use jadpo_core::app::project::DevSettings;
 use jadpo_core::program::Program;
 use jadpo_core::trigger::Triggers;
 
+use super::deployable::{Built, DeployableArgs};
 use super::load;
 use super::output::{self, Exit};
 use super::place;
@@ -24,6 +25,7 @@ use crate::store::Durability;
 
 /// Arguments of `jadpo dev`.
 #[derive(clap::Args)]
+#[command(group = ArgGroup::new("a_worker").args(["paths", "names"]).multiple(true))]
 pub(crate) struct Args {
     /// The app file, a project.toml, or the folder that holds one of them; app.jadpo if nothing says otherwise. With a
     /// Worker it may be left out, and then nothing but that is run
@@ -57,9 +59,11 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    deployables: DeployableArgs,
+    #[command(flatten)]
     workers: WorkerArgs,
     /// Answer for a Worker that is bound as a service and is not given, and log what it is asked
-    #[arg(long, requires = "paths")]
+    #[arg(long, requires = "a_worker")]
     stand_in: bool,
 }
 
@@ -81,6 +85,9 @@ const GRACE: Duration = Duration::from_secs(10);
 
 /// Runs everything. Refusals come before anything is opened.
 pub(crate) fn run(args: &Args, linked: &Linked) -> Exit {
+    if args.deployables.is_given() {
+        return run_deployables(args, linked);
+    }
     let named = match args.workers.app_file(args.file.as_deref(), "dev") {
         Ok(named) => named,
         Err(stop) => return stop.said(),
@@ -95,7 +102,22 @@ pub(crate) fn run(args: &Args, linked: &Linked) -> Exit {
     if !args.json {
         log::for_people();
     }
-    start(args, &file, program, settings, linked).map_or_else(running::Stop::said, |()| Exit::Done)
+    start(args, &file, program, settings, linked, None).map_or_else(running::Stop::said, |()| Exit::Done)
+}
+
+/// Runs deployables as Workers, and of the app itself nothing.
+fn run_deployables(args: &Args, linked: &Linked) -> Exit {
+    let file = args.file.as_deref().unwrap_or(Path::new("app.jadpo"));
+    if !args.json {
+        log::for_people();
+    }
+    let built = match args.deployables.build(file, args.json) {
+        Ok(built) => built,
+        Err(exit) => return exit,
+    };
+    let program = Program { app: built.app.clone(), ..place::nothing_declared() };
+    let started = start(args, file, program, DevSettings::default(), linked, Some(&built));
+    started.map_or_else(running::Stop::said, |()| Exit::Done)
 }
 
 /// A host's name as it is compared: without a port, in lower case.
@@ -115,6 +137,7 @@ fn start(
     program: Program,
     settings: DevSettings,
     linked: &Linked,
+    built: Option<&Built>,
 ) -> Result<(), running::Stop> {
     let mut triggers = Triggers::of(&program);
     if let Some(visibility_ms) = args.visibility_ms.or(settings.visibility_ms) {
@@ -135,6 +158,7 @@ fn start(
         tells_every_call: true,
     };
     let app = program.app.clone();
+    let (sources, secrets) = built.map_or((Vec::new(), &[][..]), |built| (built.sources.clone(), &built.secrets));
     let plan = Plan {
         program,
         triggers,
@@ -144,8 +168,8 @@ fn start(
         listen: Some(args.listen),
         linked,
         lets_pull: args.http_pull,
-        migrates: args.workers.migrate,
-        workers: args.workers.options(&args.store, true, args.stand_in, &[]),
+        migrates: args.workers.migrate || built.is_some_and(|built| built.migrates),
+        workers: args.workers.options(&args.store, (true, args.stand_in), secrets, sources),
     };
     running::run(plan, options, |host, report, at, workers| {
         if args.json {
@@ -165,7 +189,7 @@ fn start(
 
 /// What runs, for the person who started it.
 fn announce(app: &str, args: &Args, report: &Report, (at, when): (SocketAddr, &str), workers: &[Running]) {
-    let app = if args.file.is_none() && args.workers.is_given() { String::new() } else { format!("app `{app}`, ") };
+    let app = if app.is_empty() { String::new() } else { format!("app `{app}`, ") };
     output::line(&format!("{BOLD}jadpo dev{RESET}: {app}store {}", args.store.display()));
     workers::announce(workers);
     for queue in &report.queues {

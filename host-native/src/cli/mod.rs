@@ -4,6 +4,7 @@ mod build;
 mod check;
 mod d1;
 mod deliveries;
+mod deployable;
 mod dev;
 mod diagnostics;
 mod load;

@@ -108,7 +108,7 @@ fn start(args: &Args, file: &Path, program: Program, linked: &Linked) -> Result<
         linked,
         lets_pull: false,
         migrates: args.workers.migrate,
-        workers: args.workers.options(&args.store, false, false, &args.secrets),
+        workers: args.workers.options(&args.store, (false, false), &args.secrets, Vec::new()),
     };
     running::run(plan, options, |host, report, at, workers| {
         workers::tell(host, workers);

@@ -79,16 +79,25 @@ impl WorkerArgs {
         Ok(Some(load::found(file)))
     }
 
-    /// What is to run, if anything is; what it keeps lies beside the store.
-    pub(super) fn options(&self, store: &Path, is_dev: bool, stands_in: bool, secrets: &[String]) -> Option<Options> {
-        if self.paths.is_empty() {
+    /// What is to run, if anything is, after what was built of an app; what it keeps lies beside the store.
+    pub(super) fn options(
+        &self,
+        store: &Path,
+        (is_dev, stands_in): (bool, bool),
+        secrets: &[String],
+        built: Vec<Source>,
+    ) -> Option<Options> {
+        let given = self.paths.iter().map(|file| Source { file: file.clone(), environment: self.environment.clone() });
+        let is_built = !built.is_empty();
+        let sources: Vec<Source> = built.into_iter().chain(given).collect();
+        if sources.is_empty() {
             return None;
         }
-        let sources =
-            self.paths.iter().map(|file| Source { file: file.clone(), environment: self.environment.clone() });
         Some(Options {
-            sources: sources.collect(),
+            sources,
             tools: Named { workerd: self.workerd.clone(), esbuild: self.esbuild.clone() },
+            // What was built lies in no project of anybody's.
+            tools_near: is_built.then(|| PathBuf::from(".")),
             state: state_of(store),
             listen: self.worker_listen,
             is_dev,

@@ -40,6 +40,7 @@ pub(crate) use inner::{Answer, Asked};
 use link::{Unanswered, in_words};
 use phase::Phases;
 pub use prepare::{Options, Prepared, Started};
+pub(crate) use prepare::{Scratch, scratch};
 pub(crate) use project::describe;
 use tails::Tails;
 pub use tools::Named;

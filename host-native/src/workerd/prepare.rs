@@ -37,9 +37,16 @@ const LOCK: &str = "lock";
 
 /// A folder for as long as this lives.
 #[derive(Debug)]
-struct Scratch {
+pub(crate) struct Scratch {
     folder: TempDir,
     _lock: File,
+}
+
+impl Scratch {
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
 }
 
 /// What is to run, and how.
@@ -49,6 +56,8 @@ pub struct Options {
     pub sources: Vec<Source>,
     /// Tools that were named.
     pub tools: Named,
+    /// From where upward workerd is looked for; the first Worker's folder if this says nothing.
+    pub tools_near: Option<PathBuf>,
     /// Where what Workers store is kept.
     pub state: PathBuf,
     /// Where the first Worker's HTTP is answered; each next one's at the next port, unless its file names one. With port 0
@@ -103,7 +112,8 @@ impl Prepared {
     pub async fn new(options: Options) -> Result<Self, Failure> {
         let first = options.sources.first().map(|source| source.file.clone()).unwrap_or_default();
         let folder = project::found(&first)?.parent().map(Path::to_owned).unwrap_or_default();
-        let program = Tool::Workerd.find(&options.tools, &folder).await?;
+        let near = options.tools_near.as_deref().unwrap_or(&folder);
+        let program = Tool::Workerd.find(&options.tools, near).await?;
         let loading = Loading {
             tools: options.tools.clone(),
             newest_date: newest_date(&program).await,
@@ -287,7 +297,7 @@ async fn bind(address: SocketAddr, worker: &str) -> Result<(TcpListener, SocketA
 
 /// A folder that nobody else may enter, with a path that is short enough for sockets in it. Whoever has the lock in it
 /// lives, so that those of servers that were killed can be removed.
-fn scratch() -> Result<Scratch, Failure> {
+pub(crate) fn scratch() -> Result<Scratch, Failure> {
     let mut last = None;
     for base in [std::env::temp_dir(), PathBuf::from("/tmp")] {
         if base.as_os_str().len() > FOLDER_BYTES_MAX {

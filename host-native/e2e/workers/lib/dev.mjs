@@ -22,7 +22,8 @@ environment.JADPO_ESBUILD = join(PACKAGES, "@esbuild/linux-x64/bin/esbuild");
 
 /**
  * Runs Workers. Each is `{ name, script, …the rest of its Wrangler file }`; `files` are more files of its folder.
- * `command` is `dev` or `serve`, `args` are more arguments, `folder` is one of an earlier run to go on with.
+ * `command` is `dev` or `serve`, `args` are more arguments, `folder` is one of an earlier run to go on with, and `ready`
+ * names Workers that run beside these.
  */
 export async function run(t, workers, options = {}) {
 	const server = new Server(options.folder ?? mkdtempSync(join(tmpdir(), "jadpo-workers-")));
@@ -69,7 +70,7 @@ class Server {
 		}
 	}
 
-	async start(workers, { command = "dev", args = [], env = {} } = {}) {
+	async start(workers, { command = "dev", args = [], env = {}, ready: beside = [] } = {}) {
 		if (!BIN) throw new Error("JADPO_BIN names no binary; run this by `cargo xtask test --only e2e`");
 		const given = workers.flatMap(({ name }) => ["--worker", name]);
 		const ports = ["--listen", "127.0.0.1:0", "--worker-listen", "127.0.0.1:0"];
@@ -93,7 +94,7 @@ class Server {
 		});
 		const from = this.log.length;
 		const ready = Promise.all(
-			workers.map(async ({ name }) => {
+			[...beside, ...workers.map(({ name }) => name)].map(async (name) => {
 				const said = await this.logged("worker.ready", (it) => it.worker === name, { from, within: START_MS_MAX });
 				this.urls[name] = said.url;
 			}),
