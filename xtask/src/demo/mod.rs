@@ -1,4 +1,4 @@
-//! `cargo xtask demo`: an app in workerd, messages sent to it, and what became of each.
+//! `cargo xtask demo`: an app run by `jadpo dev`, messages sent to it, and what became of each.
 
 mod report;
 
@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 pub(crate) const SAMPLE_APP: &str = "host-test/apps/warehouse/app.jadpo";
 const SAMPLE_MESSAGES: &str = "host-test/apps/warehouse/messages.ndjson";
 
-/// Runs an app in workerd, with D1 and its queues, sends it messages, and shows what became of each.
+/// Runs an app by `jadpo dev`, with its queues and D1 on this disk, sends it messages, and shows what became of each.
 ///
 /// Without options it runs the warehouse app with a sample in which everything happens that can happen to a message.
 #[derive(clap::Args)]
@@ -67,8 +67,13 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     let choice = Choice { deployable: args.deployable.as_deref(), worker: args.worker.as_deref() };
     let built = Built::from_app(ws, &tools, &app, &choice)?;
     let mut node = tools.node(ws);
-    node.arg(ws.path("host-workers/e2e/demo.mjs")).arg("--folder").arg(built.folder());
-    node.arg("--limit-s").arg(args.limit.to_string());
+    node.arg(ws.path("host-native/e2e/demo/main.mjs")).arg("--folder").arg(built.folder());
+    node.arg("--deployable").arg(&built.deployable).arg("--limit-s").arg(args.limit.to_string());
+    node.env("JADPO_BIN", &built.jadpo);
+    if let Some(worker) = &args.worker {
+        let worker = std::path::absolute(worker).map_err(|e| Problem::io(format!("finding {}", worker.display()), &e))?;
+        node.arg("--own-worker").arg(worker);
+    }
     if let Some(messages) = messages {
         node.arg("--messages").arg(messages);
     }
@@ -91,6 +96,10 @@ pub(crate) struct Choice<'a> {
 pub(crate) struct Built {
     out: PathBuf,
     folder: PathBuf,
+    /// Its name.
+    deployable: String,
+    /// What has built it.
+    jadpo: PathBuf,
 }
 
 impl Built {
@@ -102,8 +111,8 @@ impl Built {
         build::worker::build(ws, tools)?;
         let jadpo = build::debug_binary(ws, tools)?;
         let out = std::env::temp_dir().join(format!("jadpo-demo-{}", std::process::id()));
-        let mut built = Self { out, folder: PathBuf::new() };
-        built.folder = built.write(&jadpo, app, choice)?;
+        let mut built = Self { out, folder: PathBuf::new(), deployable: String::new(), jadpo };
+        (built.folder, built.deployable) = built.write(app, choice)?;
         Ok(built)
     }
 
@@ -112,7 +121,9 @@ impl Built {
         &self.folder
     }
 
-    fn write(&self, jadpo: &Path, app: &Path, choice: &Choice<'_>) -> Result<PathBuf> {
+    /// Has the folder written, and gives it with the deployable's name.
+    fn write(&self, app: &Path, choice: &Choice<'_>) -> Result<(PathBuf, String)> {
+        let jadpo = &self.jadpo;
         let mut command = run::command(jadpo);
         command.arg("build").arg(app).arg("--json").arg("--out").arg(&self.out);
         if let Some(name) = choice.deployable {
@@ -129,7 +140,9 @@ impl Built {
         }
         let workers = |d: &&Value| d.get("target").and_then(Value::as_str) == Some("workers");
         let built = said.get("deployables").and_then(Value::as_array).into_iter().flatten().find(workers);
-        built.and_then(|d| d.get("folder").and_then(Value::as_str)).map(PathBuf::from).ok_or_else(|| {
+        let text = |d: &Value, key| d.get(key).and_then(Value::as_str).map(str::to_owned);
+        let built = built.and_then(|d| Some((PathBuf::from(text(d, "folder")?), text(d, "name")?)));
+        built.ok_or_else(|| {
             Problem::usage(format!("{} has no deployable for Workers that was asked for", app.display()))
                 .help("add one: edge: { target: Target.workers, triggers: [Trigger.subscribers, Trigger.tick] }")
         })

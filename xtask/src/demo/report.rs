@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What the demo's process reports; `host-workers/e2e/demo.mjs` writes it.
+/// What the demo's process reports; `host-native/e2e/demo/main.mjs` writes it.
 #[derive(Deserialize)]
 pub(super) struct Report {
     sent: u64,
@@ -60,10 +60,12 @@ pub(super) fn show(report: &Report) {
 /// Prints where the Worker answers; beside the report of `--json`, not into it.
 pub(super) fn show_serving(serving: &Value, json: bool) {
     let text = |key| serving.get(key).and_then(Value::as_str).unwrap_or_default();
-    let (url, token) = (text("url"), text("token"));
+    let (url, token, sends) = (text("url"), text("token"), text("sends"));
+    let queue = serving.get("queues").and_then(|queues| queues.get(0)).and_then(Value::as_str).unwrap_or("QUEUE");
     let said = format!(
         "\n\x1b[1mThe Worker is up\x1b[0m at {url}\n\n  \
          curl {url}/healthz\n  \
+         curl {sends}/{queue} --json '{{}}'\n  \
          curl -H 'Authorization: Bearer {token}' {url}/.jadpo/deliveries\n  \
          curl -H 'Authorization: Bearer {token}' {url}/.jadpo/status\n  \
          target/debug/jadpo deliveries --url {url} --token {token}\n\nThe tick runs every minute. Ctrl-C ends it."
