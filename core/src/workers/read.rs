@@ -113,7 +113,7 @@ fn worker(found: &mut Found, root: At<'_>, environment: Option<&str>) -> Option<
     let name = name(found, &scope, environment);
     let code = code::read(found, &scope);
     let compatibility_date = compatibility_date(found, &scope);
-    let flags = scope.inherited(found, "compatibility_flags", |found, at| at.strings(found)).unwrap_or_default();
+    let flags = scope.inherited(found, "compatibility_flags", flags).unwrap_or_default();
     let queues = scope.own(found, "queues", |found, at| queues::read(found, &at, name.as_deref())).unwrap_or_default();
     let Queues { producers, consumers } = queues;
     let vars = scope.own(found, "vars", vars).unwrap_or_default();
@@ -145,6 +145,19 @@ fn worker(found: &mut Found, root: At<'_>, environment: Option<&str>) -> Option<
     };
     super::conflicts::within(found, &worker, &scope);
     Some(worker)
+}
+
+/// A flag by which a D1 binding speaks a protocol that only workerd speaks with itself. The platform refuses it, as it
+/// does every flag of an experiment.
+const D1_BY_RPC: &str = "d1_binding_jsrpc";
+
+fn flags(found: &mut Found, at: At<'_>) -> Option<Vec<String>> {
+    let flags = at.strings(found)?;
+    if flags.iter().any(|flag| flag == D1_BY_RPC) {
+        let help = "leave it out: D1 bindings do the same without it, but for `query()`";
+        at.refuse(found, format!("`{}` has `{D1_BY_RPC}`, which jadpo's D1 cannot answer", at.path), help);
+    }
+    Some(flags)
 }
 
 /// The section of the environment that was asked for. A file without any environment is taken as it is, under a name of

@@ -636,3 +636,10 @@ fn a_schedule_that_never_comes_is_refused_and_cloudflares_own_forms_are_not() {
     "#]]
     .assert_eq(&warnings(&text, None));
 }
+
+#[test]
+fn a_flag_by_which_d1_speaks_another_protocol_is_refused() {
+    let told = problems(&with(r#""compatibility_flags": ["nodejs_compat", "d1_binding_jsrpc"]"#), None);
+    assert!(told.starts_with("compatibility_flags @ "), "{told}");
+    assert!(told.contains("`compatibility_flags` has `d1_binding_jsrpc`, which jadpo's D1 cannot answer"), "{told}");
+}

@@ -161,5 +161,6 @@ export const CASES = [
 	["KV that is a table", { kv_namespaces: {} }],
 	["R2", { r2_buckets: [{ binding: "R", bucket_name: "bucket" }] }, { differs: BINDING }],
 	["AI", { ai: { binding: "AI" } }, { differs: BINDING }],
+	["D1 by RPC", { compatibility_flags: ["d1_binding_jsrpc"] }, { differs: BINDING }],
 	["empty lists of what jadpo has not", { kv_namespaces: [], r2_buckets: [], workflows: [], unsafe: {} }],
 ];
