@@ -64,7 +64,7 @@ impl Databases {
         if body.len() > d1::limits::REQUEST_BYTES_MAX {
             return failed(StatusCode::PAYLOAD_TOO_LARGE, d1::UNHOLDABLE);
         }
-        let request = match Request::read(path_and_query, &body) {
+        let request = match read(path_and_query, body).await {
             Ok(request) => request,
             Err(Unread::NoSuchPath) => {
                 return Answered { status: StatusCode::NOT_FOUND, session: None, body: Bytes::new() };
@@ -124,6 +124,17 @@ impl Databases {
         // Nothing is done under this lock that could leave the map half changed.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Reads a request; a long one where that keeps nobody waiting.
+async fn read(path_and_query: &str, body: Bytes) -> Result<Request, Unread> {
+    const LONG: usize = 64 << 10;
+    if body.len() <= LONG {
+        return Request::read(path_and_query, &body);
+    }
+    let path = path_and_query.to_owned();
+    let reading = tokio::task::spawn_blocking(move || Request::read(&path, &body));
+    reading.await.unwrap_or_else(|error| Err(Unread::Malformed(error.to_string())))
 }
 
 /// Whether a key is one that `jadpo_core::workers::Database::key` makes: a name that leads out of no folder.

@@ -20,6 +20,8 @@ use crate::host::now_ms;
 const STEPS_BETWEEN_LOOKS: i32 = 10_000;
 /// Statements of which it is remembered what they write, at most.
 const KNOWN_MAX: usize = 512;
+/// Bytes of a statement that is kept compiled, at most.
+const KEPT_BYTES_MAX: usize = 8 << 10;
 /// `SQLITE_AUTH`.
 const AUTH: i32 = 23;
 
@@ -113,6 +115,10 @@ impl Base {
         work: impl FnOnce(&mut Self) -> Result<T, RunError>,
     ) -> Result<T, RunError> {
         self.clock.set();
+        if !self.connection.is_autocommit() {
+            // The end of an earlier one failed.
+            self.own("ROLLBACK")?;
+        }
         let reads = match alone {
             None => false,
             Some(sql) => {
@@ -192,7 +198,7 @@ impl Base {
 
     /// SQLite does not ask about the name that a table gets.
     fn nothing_reserved(&self) -> Result<(), RunError> {
-        const RESERVED: &str = "SELECT count(*) FROM sqlite_schema WHERE name LIKE '~_cf~_%' ESCAPE '~'";
+        const RESERVED: &str = "SELECT count(*) FROM sqlite_schema WHERE lower(substr(name, 1, 4)) = '_cf_'";
         self.fence.put(false);
         match self.connection.query_row(RESERVED, [], |row| row.get::<_, i64>(0)) {
             Ok(0) => Ok(()),
@@ -292,7 +298,7 @@ impl Base {
     }
 
     fn remember(&mut self, sql: &str, writes: Vec<Write>) {
-        if writes.is_empty() || self.known.contains_key(sql) {
+        if writes.is_empty() || !is_kept(sql) || self.known.contains_key(sql) {
             return;
         }
         if self.known.len() >= KNOWN_MAX {
@@ -335,9 +341,13 @@ impl Base {
     }
 }
 
-/// Keeps a statement compiled, unless compiling it is what does its work.
+/// Whether a statement is kept compiled: not if compiling it is what does its work, nor if its text is long.
+fn is_kept(sql: &str) -> bool {
+    sql.len() <= KEPT_BYTES_MAX && !sql.to_ascii_lowercase().contains("pragma")
+}
+
 fn put_away(prepared: CachedStatement<'_>, sql: &str) {
-    if sql.to_ascii_lowercase().contains("pragma") {
+    if !is_kept(sql) {
         prepared.discard();
     }
 }

@@ -238,3 +238,14 @@ async fn another_process_that_writes_is_waited_for_and_readers_are_not() {
     assert_eq!(tokio::join!(write, end).0, json!([[2]]));
     assert_eq!(it.rows("SELECT count(*) FROM t").await, json!([[2]]));
 }
+
+#[tokio::test]
+async fn a_long_request_and_a_name_that_is_reserved_in_other_letters() {
+    let it = pair();
+    it.rows("CREATE TABLE t (a)").await;
+    let text = "x".repeat(1_500_000);
+    assert_eq!(it.all("INSERT INTO t VALUES (?)", json!([text])).await[0]["meta"]["changes"], 1);
+    it.rows("PRAGMA case_sensitive_like = ON").await;
+    assert_eq!(it.error("ALTER TABLE t RENAME TO _CF_t").await, "not authorized: SQLITE_AUTH");
+    assert_eq!(it.rows("SELECT length(a) FROM t").await, json!([[1_500_000]]));
+}

@@ -71,7 +71,8 @@ pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     node.arg("--deployable").arg(&built.deployable).arg("--limit-s").arg(args.limit.to_string());
     node.env("JADPO_BIN", &built.jadpo);
     if let Some(worker) = &args.worker {
-        let worker = std::path::absolute(worker).map_err(|e| Problem::io(format!("finding {}", worker.display()), &e))?;
+        let worker =
+            std::path::absolute(worker).map_err(|e| Problem::io(format!("finding {}", worker.display()), &e))?;
         node.arg("--own-worker").arg(worker);
     }
     if let Some(messages) = messages {
