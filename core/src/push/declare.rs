@@ -57,19 +57,42 @@ pub fn declare(
     for one in &consumed {
         consume(broker, sql, moment, one, &mut told)?;
     }
-    let sent_to = workers.iter().flat_map(|worker| worker.producers.iter().map(|producer| &producer.queue));
-    for queue in sent_to.chain(consumed.iter().filter_map(|one| one.settings.dead_letter_queue.as_ref())) {
+    for queue in beside(workers, &consumed) {
         make(broker, sql, moment, queue, ConsumerSettings::default(), &mut told)?;
     }
     Ok(told)
 }
 
-/// The queues of these Workers that are not there, though they were declared.
-#[must_use]
-pub fn missing(broker: &Broker, workers: &[Worker]) -> Vec<String> {
-    let sent_to = workers.iter().flat_map(|worker| worker.producers.iter().map(|producer| producer.queue.clone()));
-    let consumed = consumed(workers).into_iter().flat_map(|one| [Some(one.queue), one.settings.dead_letter_queue]);
-    sent_to.chain(consumed.flatten()).filter(|queue| broker.info(queue).is_err()).collect()
+/// Makes those queues of these Workers that are not there though they were declared: somebody deleted them. Those that
+/// are there stay as they are, whatever an operator has set.
+///
+/// # Errors
+/// As [`declare`].
+pub fn declare_again(
+    broker: &mut Broker,
+    sql: &mut dyn Sql,
+    moment: Moment,
+    workers: &[Worker],
+) -> Result<Vec<Told>, BrokerError> {
+    let mut told = Vec::new();
+    let consumed = consumed(workers);
+    for one in consumed.iter().filter(|one| is_missing(broker, &one.queue)).collect::<Vec<_>>() {
+        consume(broker, sql, moment, one, &mut told)?;
+    }
+    for queue in beside(workers, &consumed) {
+        make(broker, sql, moment, queue, ConsumerSettings::default(), &mut told)?;
+    }
+    Ok(told)
+}
+
+fn is_missing(broker: &Broker, queue: &str) -> bool {
+    broker.info(queue).is_err()
+}
+
+/// The queues beside those that are consumed: what is sent to, and where dead letters go.
+fn beside<'a>(workers: &'a [Worker], consumed: &'a [Consumed]) -> impl Iterator<Item = &'a String> {
+    let sent_to = workers.iter().flat_map(|worker| worker.producers.iter().map(|producer| &producer.queue));
+    sent_to.chain(consumed.iter().filter_map(|one| one.settings.dead_letter_queue.as_ref()))
 }
 
 fn check(broker: &Broker, consumed: &[Consumed], workers: &[Worker], app: &Triggers) -> Result<(), BrokerError> {
@@ -153,7 +176,7 @@ fn make(
     consumer: ConsumerSettings,
     told: &mut Vec<Told>,
 ) -> Result<(), BrokerError> {
-    if broker.info(queue).is_ok() {
+    if !is_missing(broker, queue) {
         return Ok(());
     }
     broker.create(sql, moment, queue, Settings { consumer, ..Settings::default() })?;

@@ -19,7 +19,7 @@ pub use concurrency::Concurrency;
 #[cfg(feature = "compile")]
 pub use consumed::{Consumed, Handler, consumed, cron_name};
 #[cfg(feature = "compile")]
-pub use declare::{Told, declare, missing};
+pub use declare::{Told, declare, declare_again};
 pub use frame::frame;
 pub use producer::{Call, Refused, metrics, sent};
 pub use take::{Asks, Found, Handed, take};

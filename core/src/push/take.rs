@@ -4,6 +4,9 @@ use crate::broker::{Broker, BrokerError, ConsumerKind, ConsumerSettings, Gone, M
 
 use super::LEASE_MS;
 
+/// Bytes of bodies that are taken at once, about: a batch may have 12.8 million, and there may be many.
+const BYTES_MAX: usize = 16 << 20;
+
 /// Who asks for batches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asks {
@@ -39,16 +42,23 @@ pub struct Found {
     pub consumer: Option<ConsumerSettings>,
 }
 
-/// Takes the batches that are due, for each who asks. A batch is due when it is full or has waited as long as it may.
+/// Takes the batches that are due, for each who asks, in this order and until it is enough at once. A batch is due when it is full or has waited as long as it may.
 /// Nothing is taken from a queue that is paused, whose trigger is disabled, or whose consumer is somebody else.
 ///
 /// # Errors
 /// [`BrokerError::Store`].
 pub fn take(broker: &mut Broker, sql: &mut dyn Sql, moment: Moment, asks: &[Asks]) -> Result<Vec<Found>, BrokerError> {
-    asks.iter().map(|asks| one(broker, sql, moment, asks)).collect()
+    let mut bytes = 0;
+    asks.iter().map(|asks| one(broker, sql, moment, asks, &mut bytes)).collect()
 }
 
-fn one(broker: &mut Broker, sql: &mut dyn Sql, moment: Moment, asks: &Asks) -> Result<Found, BrokerError> {
+fn one(
+    broker: &mut Broker,
+    sql: &mut dyn Sql,
+    moment: Moment,
+    asks: &Asks,
+    bytes: &mut usize,
+) -> Result<Found, BrokerError> {
     let mut found = Found::default();
     let Some(consumer) = consumer(broker, asks) else { return Ok(found) };
     let take = Take { max: consumer.batch_size as usize, visibility_ms: Some(LEASE_MS) };
@@ -58,7 +68,7 @@ fn one(broker: &mut Broker, sql: &mut dyn Sql, moment: Moment, asks: &Asks) -> R
         found.ready = wake.ready;
         let in_ms = wake.batch_in_ms(&consumer);
         found.again_in_ms = in_ms.into_iter().chain(wake.next_in_ms).min();
-        if in_ms != Some(0) || found.batches.len() == asks.batches {
+        if in_ms != Some(0) || found.batches.len() == asks.batches || *bytes >= BYTES_MAX {
             break;
         }
         let batch = broker.take(sql, moment, &asks.queue, take)?;
@@ -67,6 +77,7 @@ fn one(broker: &mut Broker, sql: &mut dyn Sql, moment: Moment, asks: &Asks) -> R
             // What was due left the queue, and a later round sees the rest.
             break;
         }
+        *bytes += batch.messages.iter().map(|taken| taken.message.body.len()).sum::<usize>();
         let beside = broker.metrics_beside(sql, &asks.queue, &batch.messages)?;
         found.batches.push(Handed { taken: batch.messages, beside });
     }

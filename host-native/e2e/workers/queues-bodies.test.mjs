@@ -207,3 +207,26 @@ export default { ...worker, async fetch(request, env) {
 	const bodies = told.flatMap(({ messages }) => messages.map(({ body }) => body));
 	assert.deepEqual(bodies, ["before", "before", "before\u0000after"]);
 });
+
+test("a full batch of the biggest messages arrives whole", async (t) => {
+	const script = `
+const told = [];
+export default {
+	async fetch(request, env) {
+		const one = { body: "x".repeat(128_000), contentType: "text" };
+		if (request.method === "POST") for (let sent = 0; sent < 300; sent += 2) await env.Q.sendBatch([one, one]);
+		return Response.json(told);
+	},
+	queue({ messages }) {
+		told.push([messages.length, messages.reduce((sum, { body }) => sum + body.length, 0)]);
+	},
+};`;
+	const queues = {
+		producers: [{ binding: "Q", queue: "big" }],
+		consumers: [{ queue: "big", max_batch_size: 100, max_batch_timeout: 10 }],
+	};
+	const server = await run(t, [{ name: "big", script, queues }]);
+	await server.ask("big", "/", { method: "POST" });
+	const told = await server.until("big", "/", (told) => told.length === 3);
+	assert.deepEqual(told, [1, 2, 3].map(() => [100, 12_800_000]));
+});

@@ -23,13 +23,13 @@ impl Broker {
         self.store.broker(move |broker, sql, moment| push::declare(broker, sql, moment, &workers, &app)).await
     }
 
-    /// The queues of these Workers that are not there.
+    /// Makes those queues of these Workers that somebody deleted.
     ///
     /// # Errors
-    /// [`BrokerError::Store`].
-    pub async fn missing_of_workers(&self, workers: &Arc<Vec<Worker>>) -> Result<Vec<String>, BrokerError> {
+    /// As [`declare_again`](jadpo_core::push::declare_again).
+    pub async fn declare_workers_again(&self, workers: &Arc<Vec<Worker>>) -> Result<Vec<Told>, BrokerError> {
         let workers = workers.clone();
-        self.store.broker(move |broker, _, _| Ok(push::missing(broker, &workers))).await
+        self.store.broker(move |broker, sql, moment| push::declare_again(broker, sql, moment, &workers)).await
     }
 
     /// Ends every lease on a queue, and answers how many there were.

@@ -2,14 +2,16 @@
 
 use std::slice::from_ref;
 
-use jadpo_core::broker::{BrokerError, ConsumerKind, ConsumerSettings, How, Reason, Retry, Settings, Settle};
+use jadpo_core::broker::{BrokerError, ConsumerKind, ConsumerSettings, How, NewBatch, Reason, Retry, Settings, Settle};
 use jadpo_core::program::{Connection, Program};
-use jadpo_core::push::{Asks, Found, LEASE_MS, Told, Verdict, declare, ended, frame, missing, occurred, take, verdict};
+use jadpo_core::push::{
+    Asks, Found, LEASE_MS, Told, Verdict, declare, declare_again, ended, frame, occurred, take, verdict,
+};
 use jadpo_core::trigger::Triggers;
 use jadpo_core::workers::{Format, Worker, read};
 use serde_json::{Value, json};
 
-use super::support::Fixture;
+use super::support::{Fixture, message};
 
 fn worker(name: &str, rest: &str) -> Worker {
     let text = format!(
@@ -250,7 +252,6 @@ fn a_declaration_makes_what_is_missing_and_sets_what_the_file_says_or_cloudflare
             {"queue": "zeros", "max_batch_timeout": 0, "max_retries": 0, "retry_delay": 0, "dead_letter_queue": "dead"}
         ]}"#,
     );
-    assert_eq!(f.run(|broker, _, _| Ok(missing(broker, from_ref(&worker)))).unwrap().len(), 6);
     assert_eq!(declared(&mut f, from_ref(&worker)).unwrap().len(), 6);
     assert_eq!(declared(&mut f, from_ref(&worker)).unwrap(), [], "a second time there is nothing to do");
     let plain = settings(&mut f, "plain").consumer;
@@ -263,7 +264,6 @@ fn a_declaration_makes_what_is_missing_and_sets_what_the_file_says_or_cloudflare
     assert_eq!(cron.dead_letter_queue.as_deref(), Some("w-cron-dead"));
     let kind = f.run(|broker, _, _| Ok(broker.consumer("zeros")?.map(|present| present.kind.clone()))).unwrap();
     assert_eq!(kind, Some(ConsumerKind::Worker { script: "w".to_owned(), environment: None }));
-    assert_eq!(f.run(|broker, _, _| Ok(missing(broker, &[worker]))).unwrap(), [""; 0]);
 }
 
 #[test]
@@ -275,6 +275,37 @@ fn what_a_file_does_not_speak_of_stays_and_what_it_speaks_of_is_set_anew() {
     declared(&mut f, &[consumer("w", r#"{"queue": "jobs", "max_retries": 7}"#)]).unwrap();
     let now = settings(&mut f, "jobs");
     assert_eq!((now.paused, now.retention_s, now.consumer.max_retries), (true, 600, 7));
+}
+
+#[test]
+fn a_queue_that_was_deleted_is_made_again_and_the_others_stay_as_they_are() {
+    let mut f = Fixture::new();
+    let worker = consumer("w", r#"{"queue": "jobs", "dead_letter_queue": "dead"}, {"queue": "other"}"#);
+    declared(&mut f, from_ref(&worker)).unwrap();
+    let changed = ConsumerSettings { max_retries: 9, ..settings(&mut f, "other").consumer };
+    let changed = Settings { consumer: changed, ..Settings::default() };
+    f.run(|broker, sql, at| broker.update(sql, at, "other", changed)).unwrap();
+    for queue in ["jobs", "dead"] {
+        f.run(|broker, sql, _| broker.delete(sql, queue)).unwrap();
+    }
+    let again = |f: &mut Fixture| f.run(|broker, sql, at| declare_again(broker, sql, at, from_ref(&worker))).unwrap();
+    let made = ["jobs", "dead"].map(|queue| Told::Made { queue: queue.to_owned() });
+    assert_eq!(again(&mut f), made);
+    assert_eq!(again(&mut f), []);
+    assert_eq!(settings(&mut f, "other").consumer.max_retries, 9);
+    f.send("jobs", "a");
+    assert!(taken(&mut f, "jobs", "w", 1).consumer.is_some());
+}
+
+#[test]
+fn no_more_is_taken_at_once_than_there_is_room_for() {
+    let mut f = pushed(r#""max_batch_size": 100, "max_batch_timeout": 0"#);
+    let big = NewBatch { messages: vec![message(&"x".repeat(128_000)); 2], delay_s: None };
+    for _ in 0..250 {
+        f.send_batch("jobs", &big).unwrap();
+    }
+    let found = taken(&mut f, "jobs", "w", 5);
+    assert_eq!((found.batches.len(), found.ready, found.again_in_ms), (2, 300, Some(0)));
 }
 
 #[test]

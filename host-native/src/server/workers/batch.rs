@@ -34,7 +34,7 @@ pub(super) async fn hand(
     shared: &Shared,
     workerd: &Workerd,
     consumed: &Consumed,
-    taken: Vec<Taken>,
+    mut taken: Vec<Taken>,
     beside: &Metrics,
     settler: &mpsc::Sender<Ended>,
 ) -> Way {
@@ -44,10 +44,12 @@ pub(super) async fn hand(
         Handler::Queue => (format!("/queue?worker={worker}"), frame(&consumed.queue, &taken, beside)),
         // A batch of one, as its consumer is set.
         Handler::Scheduled => {
-            let body = taken.first().map(|taken| taken.message.body.clone());
+            let body = taken.first_mut().map(|taken| std::mem::take(&mut taken.message.body));
             (format!("/scheduled?worker={worker}"), body.unwrap_or_default())
         }
     };
+    // They are in the frame, and once is enough.
+    taken.iter_mut().for_each(|taken| taken.message.body = Vec::new());
     let mut verdict = match workerd.dispatch(&path, Bytes::from(body), LIMIT).await {
         Ok((StatusCode::OK, answer)) => read(consumed, &answer, &taken),
         Ok((status, text)) => {

@@ -21,7 +21,21 @@ pub(crate) async fn declare(
     workers: &Arc<Vec<Worker>>,
     app: &Arc<Triggers>,
 ) -> Result<(), BrokerError> {
-    for told in broker.declare_workers(workers, app).await? {
+    say(broker.declare_workers(workers, app).await?);
+    Ok(())
+}
+
+/// Makes those queues of these Workers that somebody deleted: a Worker must not be told for ever that there is none.
+///
+/// # Errors
+/// As [`declare_again`](jadpo_core::push::declare_again).
+pub(super) async fn declare_again(broker: &Broker, workers: &Arc<Vec<Worker>>) -> Result<(), BrokerError> {
+    say(broker.declare_workers_again(workers).await?);
+    Ok(())
+}
+
+fn say(all: Vec<Told>) {
+    for told in all {
         let (level, event, fields) = match told {
             Told::Made { queue } => (Level::Info, "queue.made", vec![("queue", queue.into())]),
             Told::TakenOver { queue, worker, from } => {
@@ -42,5 +56,4 @@ pub(crate) async fn declare(
         };
         log::write(&LogEntry { level, event, fields });
     }
-    Ok(())
 }

@@ -13,18 +13,20 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jadpo_core::broker::BrokerError;
 use jadpo_core::host::Level;
 use jadpo_core::push::{Consumed, consumed};
 use jadpo_core::schedule::Schedules;
 use jadpo_core::trigger::Triggers;
 use jadpo_core::workers::Worker;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::{Shared, schedules};
 use crate::workerd::Workerd;
 pub(crate) use declare::declare;
+use declare::declare_again;
 use push::Push;
 
 /// The small Worker inside workerd that hands batches and occurrences on. It needs the compatibility flag
@@ -48,15 +50,18 @@ const ENDED_MAX: usize = 1_024;
 /// is taken, and what runs may end, for the server's grace at most.
 pub(super) async fn run(shared: Shared, workerd: Workerd, stopping: watch::Receiver<bool>) {
     let (ended, endings) = mpsc::channel(ENDED_MAX);
-    let settler = tokio::spawn(settle::run(shared.clone(), endings, stopping.clone()));
     let (consumers, consumed) = watch::channel(Vec::new());
-    let push = Push::new(shared.clone(), workerd.clone(), ended, consumed);
-    let pushing = tokio::spawn(push.run(stopping.clone()));
+    let mut parts = JoinSet::new();
+    parts.spawn(settle::run(shared.clone(), endings, stopping.clone()));
+    parts.spawn(Push::new(shared.clone(), workerd.clone(), ended, consumed).run(stopping.clone()));
     let (app, reclaimed) = (Arc::new(shared.triggers.clone()), BTreeSet::new());
-    Kept { shared, workerd, app, consumers, reclaimed }.keep(stopping).await;
-    // These only end early by a panic, which has said why on standard error.
-    let _ = pushing.await;
-    let _ = settler.await;
+    parts.spawn(Kept { shared, workerd, app, consumers, reclaimed }.keep(stopping.clone()));
+    while let Some(part) = parts.join_next().await {
+        // One that ended early did so by a panic, which has said why on standard error. Without it the others are none.
+        if part.is_err() || !*stopping.borrow() {
+            return;
+        }
+    }
 }
 
 /// What is kept as the Wrangler files say it.
@@ -116,15 +121,13 @@ impl Kept {
         tokio::spawn(schedules::run(self.shared.clone(), Schedules::of_workers(workers), stopped.clone()))
     }
 
-    /// A queue that somebody deleted is made again: a Worker must not be told for ever that there is none.
     async fn look(&self, workers: &Arc<Vec<Worker>>) {
-        // A store that does not answer is told of by everything else.
-        let missing = self.shared.own.missing_of_workers(workers).await.unwrap_or_default();
-        if missing.is_empty() {
-            return;
-        }
-        if let Err(error) = declare(&self.shared.own, workers, &self.app).await {
-            self.shared.log(Level::Error, "workers.not_declared", vec![("error", error.to_string().into())]);
+        match declare_again(&self.shared.own, workers).await {
+            // A store that does not answer is told of by everything else.
+            Ok(()) | Err(BrokerError::Store(_)) => {}
+            Err(error) => {
+                self.shared.log(Level::Error, "workers.not_declared", vec![("error", error.to_string().into())]);
+            }
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use jadpo_core::host::Level;
@@ -26,6 +27,8 @@ const PAUSE: Duration = Duration::from_millis(250);
 const PAUSE_FAILED: Duration = Duration::from_secs(1);
 /// Batches of one queue that are taken at once.
 const TAKEN_MAX: usize = 4;
+/// Bytes of bodies in batches that run, past which no more are taken: what is taken at once comes on top.
+const HELD_BYTES_MAX: usize = 64 << 20;
 
 /// The pusher.
 pub(super) struct Push {
@@ -35,6 +38,29 @@ pub(super) struct Push {
     consumed: watch::Receiver<Vec<Consumed>>,
     queues: BTreeMap<String, Queue>,
     under_way: JoinSet<Over>,
+    /// Bytes of bodies in batches that run.
+    held: Arc<AtomicUsize>,
+    /// Rounds that there were: each begins with another queue, so that none is always the last.
+    rounds: usize,
+}
+
+/// A batch's bytes among those that are held, until it is dropped.
+struct Held {
+    bytes: usize,
+    of: Arc<AtomicUsize>,
+}
+
+impl Held {
+    fn new(bytes: usize, of: &Arc<AtomicUsize>) -> Self {
+        of.fetch_add(bytes, Ordering::Relaxed);
+        Self { bytes, of: of.clone() }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.of.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 /// A queue that a Worker consumes.
@@ -75,7 +101,8 @@ impl Push {
         ended: mpsc::Sender<Ended>,
         consumed: watch::Receiver<Vec<Consumed>>,
     ) -> Self {
-        Self { shared, workerd, ended, consumed, queues: BTreeMap::new(), under_way: JoinSet::new() }
+        let (queues, under_way) = (BTreeMap::new(), JoinSet::new());
+        Self { shared, workerd, ended, consumed, queues, under_way, held: Arc::default(), rounds: 0 }
     }
 
     /// Pushes until told to stop; then takes nothing more and lets what runs end.
@@ -139,9 +166,12 @@ impl Push {
                 asks.push(Asks { queue: name.clone(), worker: queue.consumed.worker.clone(), batches });
             }
         }
-        if asks.is_empty() {
+        if asks.is_empty() || self.held.load(Ordering::Relaxed) >= HELD_BYTES_MAX {
             return pause;
         }
+        self.rounds = self.rounds.wrapping_add(1);
+        let first = self.rounds % asks.len();
+        asks.rotate_left(first);
         let names: Vec<String> = asks.iter().map(|asks| asks.queue.clone()).collect();
         let found = match self.shared.own.take_for_workers(asks).await {
             Ok(found) => found,
@@ -170,9 +200,10 @@ impl Push {
         for Handed { taken, beside } in found.batches {
             let (shared, workerd, ended) = (self.shared.clone(), self.workerd.clone(), self.ended.clone());
             let (consumed, running) = (queue.consumed.clone(), queue.running.clone());
+            let held = Held::new(taken.iter().map(|taken| taken.message.body.len()).sum(), &self.held);
             self.under_way.spawn(async move {
                 let way = batch::hand(&shared, &workerd, &consumed, taken, &beside, &ended).await;
-                drop(running);
+                drop((running, held));
                 Over { queue: consumed.queue.clone(), way }
             });
         }
