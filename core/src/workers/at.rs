@@ -237,7 +237,8 @@ impl<'t> Table<'t> {
     /// Says which keys are not known: refused where that is asked for, a warning elsewhere, as in Wrangler.
     pub(super) fn unknown(&self, found: &mut Found, known: &[&'static str], is_refused: bool) {
         for entry in self.entries.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
-            let help = match closest(&entry.key, known.iter().copied()) {
+            let meant = if found.is_full() { None } else { closest(&entry.key, known.iter().copied()) };
+            let help = match meant {
                 Some(meant) => format!("did you mean `{meant}`?"),
                 None => format!("it takes {}", known.join(", ")),
             };

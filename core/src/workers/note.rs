@@ -36,6 +36,11 @@ impl Found {
         }
     }
 
+    /// Whether more is found than will be reported, so that costly help is no longer worth its time.
+    pub(super) fn is_full(&self) -> bool {
+        self.problems.len() >= NOTES_MAX || self.warnings.len() >= NOTES_MAX
+    }
+
     pub(super) fn warning(&mut self, note: Note) {
         if self.warnings.len() < NOTES_MAX {
             self.warnings.push(note);

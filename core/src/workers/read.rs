@@ -16,6 +16,9 @@ pub const FILE_LEN_MAX: usize = 1024 * 1024;
 /// Characters of a Worker's name, at most: Cloudflare makes a part of a host's name of it.
 const NAME_LEN_MAX: usize = 63;
 
+/// Schedules of one Worker, at most: what Cloudflare takes of a whole account.
+const CRONS_MAX: usize = 250;
+
 /// The keys that are read here.
 pub(super) const READ: [&str; 29] = [
     "name",
@@ -221,7 +224,8 @@ fn unread(found: &mut Found, scope: &Scope<'_>) {
 fn unknown(found: &mut Found, table: &Table<'_>, known: &[&str]) {
     for entry in table.entries.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
         let removed = REMOVED.iter().find(|(name, _)| *name == entry.key);
-        let help = match (removed, super::closest(&entry.key, known.iter().copied())) {
+        let meant = if found.is_full() { None } else { super::closest(&entry.key, known.iter().copied()) };
+        let help = match (removed, meant) {
             (Some((_, help)), _) => (*help).to_owned(),
             (None, Some(meant)) => format!("did you mean `{meant}`?"),
             (None, None)
@@ -328,6 +332,11 @@ fn triggers(found: &mut Found, at: At<'_>) -> Option<Vec<String>> {
         at.refuse(found, format!("jadpo has no events of artifacts: `{}`", at.path), "leave it out");
     }
     let written = table.get("crons").and_then(|at| at.texts(found)).unwrap_or_default();
+    if let Some(at) = table.get("crons").filter(|_| written.len() > CRONS_MAX) {
+        let message = format!("`{}` has {} schedules, and {CRONS_MAX} are the most", at.path, written.len());
+        at.refuse(found, message, "leave some out, or let one of them do the work of several");
+        return None;
+    }
     let mut crons: Vec<String> = Vec::new();
     for (at, cron) in written {
         if let Err(why) = Cron::parse_of_worker(cron) {

@@ -53,6 +53,38 @@ fn of_thousands_of_problems_the_first_are_said() {
     check(&text);
 }
 
+#[test]
+#[expect(clippy::disallowed_methods, reason = "how long it takes is what is tested")]
+fn a_file_as_long_as_may_be_is_read_in_a_moment_whatever_it_holds() {
+    let all = |one: &dyn Fn(usize) -> String| {
+        let mut text = String::new();
+        for at in 0.. {
+            let next = one(at);
+            if text.len() + next.len() > FILE_LEN_MAX - 200 {
+                return text;
+            }
+            text.push_str(&next);
+        }
+        text
+    };
+    let head = "\"name\": \"w\", \"main\": \"w.js\", \"compatibility_date\": \"2026-11-01\"";
+    let keys = all(&|at| format!(", \"compat{at}\": 1"));
+    let crons = all(&|at| format!("\"{} * * * *\",", at % 60));
+    let consumers = all(&|at| format!("{{\"queue\": \"q{at}\", \"max{at}\": 1}},"));
+    let objects = all(&|at| format!("{{\"name\": \"o{at}\", \"class_name\": \"O{at}\"}},"));
+    for text in [
+        format!("{{ {head}{keys} }}"),
+        format!("{{ {head}, \"triggers\": {{ \"crons\": [{crons}] }} }}"),
+        format!("{{ {head}, \"queues\": {{ \"consumers\": [{consumers}] }} }}"),
+        format!("{{ {head}, \"durable_objects\": {{ \"bindings\": [{objects}] }} }}"),
+        format!("{{ {head}, \"vars\": {{ \"a\": 1{keys} }} }}"),
+    ] {
+        let started = std::time::Instant::now();
+        let _ = read(&text, Format::Json, None);
+        assert!(started.elapsed().as_secs() < 20, "{:.60}… took {:?}", text, started.elapsed());
+    }
+}
+
 proptest! {
     #[test]
     fn nothing_panics_on_any_text(text in "\\PC{0,200}") {
