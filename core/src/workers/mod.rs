@@ -18,8 +18,10 @@ mod toml;
 mod tree;
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use crate::app::{closest, quote};
 pub use conflicts::{conflicts, strangers};
@@ -210,11 +212,32 @@ pub struct DurableObject {
 }
 
 impl Database {
-    /// What the database's file is called, without an ending: the same for every binding that means it. Its id, else its
-    /// name, else the binding, with only characters that a file's name takes everywhere.
+    /// What the database's file is called, without an ending: the same for every binding that means it, and another one
+    /// for every other database. Its id, else its name, else the binding, if that is short and all of it is what a
+    /// file's name takes everywhere, whether capitals are told apart there or not; else so much of it as is, and a hash.
     #[must_use]
     pub fn key(&self) -> String {
         let called = self.id.as_deref().or(self.name.as_deref()).unwrap_or(&self.binding);
-        called.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' }).collect()
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
+        // What looks as one that was changed is changed too.
+        let ends_as_changed = called
+            .rsplit_once('-')
+            .is_some_and(|(_, end)| end.len() == HASH_DIGITS && end.bytes().all(|b| b.is_ascii_hexdigit()));
+        if (1..=KEY_LEN_MAX).contains(&called.len()) && called.chars().all(fits) && !ends_as_changed {
+            return called.to_owned();
+        }
+        let mut key: String = called.chars().take(SLUG_LEN).map(|c| c.to_ascii_lowercase()).collect();
+        key = key.chars().map(|c| if fits(c) { c } else { '_' }).collect();
+        key.push('-');
+        for byte in Sha256::digest(called.as_bytes()).iter().take(HASH_DIGITS / 2) {
+            // Writing to a text does not fail.
+            let _ = write!(key, "{byte:02x}");
+        }
+        key
     }
 }
+
+/// Longest name of a database that is its file's as it is; characters of one that is not; and digits of the hash then.
+const KEY_LEN_MAX: usize = 100;
+const SLUG_LEN: usize = 40;
+const HASH_DIGITS: usize = 32;

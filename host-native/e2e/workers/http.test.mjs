@@ -2,8 +2,10 @@
 
 import assert from "node:assert/strict";
 import { request as ask } from "node:http";
+import { connect } from "node:net";
 import { test } from "node:test";
 import { refused, run } from "./lib/dev.mjs";
+import { until } from "./lib/processes.mjs";
 
 const WORKER = {
 	name: "web",
@@ -138,4 +140,45 @@ test("each Worker has an address of its own, and one that is taken is said", asy
 	const named = refused(t, [{ ...WORKER, dev: { port: Number(taken.split(":")[1]) } }], { listen: taken });
 	assert.match(named.said, /`web` cannot listen on [^]*--worker-listen/);
 	assert.equal(named.code, 1);
+});
+
+/** A connection to a Worker on which this is sent; `first` is the first that comes back, or "" if it is closed. */
+function client(url, text) {
+	const { hostname, port } = new URL(url);
+	const socket = connect(Number(port), hostname);
+	socket.write(text);
+	const first = new Promise((resolve) => {
+		socket.once("data", (data) => resolve(String(data)));
+		socket.once("error", () => resolve(""));
+		socket.once("close", () => resolve(""));
+	});
+	return { socket, first };
+}
+
+const UPGRADE = "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==";
+
+test("nobody shuts others out by a body that does not come to its end, nor by WebSockets, and jadpo itself still answers", async (t) => {
+	// A sixteenth of these file descriptors is how many clients there may be.
+	const server = await run(t, [WORKER], { before: "ulimit -n 512" });
+	const slow = Array.from({ length: 40 }, () => client(server.urls.web, "POST /echo HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{"));
+	const dripping = setInterval(() => slow.forEach(({ socket }) => socket.write(" ")), 300);
+	t.after(() => {
+		clearInterval(dripping);
+		slow.forEach(({ socket }) => socket.destroy());
+	});
+	for (let i = 0; i < 3; i += 1) {
+		const answer = await fetch(new URL("/cookies", server.urls.web), { signal: AbortSignal.timeout(8_000), headers: { connection: "close" } });
+		assert.equal(answer.status, 200);
+	}
+	slow.forEach(({ socket }) => socket.destroy());
+
+	const sockets = Array.from({ length: 40 }, () => client(server.urls.web, `GET /ws HTTP/1.1\r\nhost: x\r\n${UPGRADE}\r\n\r\n`));
+	t.after(() => sockets.forEach(({ socket }) => socket.destroy()));
+	const first = await Promise.all(sockets.map(({ first }) => first));
+	assert.equal(first.filter((text) => text.startsWith("HTTP/1.1 101")).length, 32);
+	assert.equal(first.filter((text) => text.startsWith("HTTP/1.1 503")).length, 8);
+	assert.equal((await fetch(new URL("/cookies", server.urls.web))).status, 200);
+	assert.equal((await fetch(new URL("/healthz", server.url))).status, 200);
+	sockets.forEach(({ socket }) => socket.destroy());
+	await until(async () => (await client(server.urls.web, `GET /ws HTTP/1.1\r\nhost: x\r\n${UPGRADE}\r\n\r\n`).first).startsWith("HTTP/1.1 101"), "a WebSocket that is closed gives its place back");
 });

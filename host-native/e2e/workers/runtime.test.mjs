@@ -2,7 +2,7 @@
 // and what they log.
 
 import assert from "node:assert/strict";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -164,16 +164,21 @@ test("secrets come from .dev.vars before variables, and in production from the e
 	const dev = await run(t, [{ ...worker, files }]);
 	assert.deepEqual(await dev.ask("secret", "/"), ["dev", "file", "a key", null]);
 
-	const serve = await run(t, [worker], {
+	const serve = await run(t, [{ ...worker, files: { ".dev.vars": "A=dev\nKEY=dev\nEXTRA=dev\n" } }], {
 		command: "serve",
 		args: ["--secret", "EXTRA"],
 		env: { KEY: "from outside", EXTRA: "more", JADPO_ENQUEUE_TOKEN: "0123456789abcdef" },
 	});
 	assert.deepEqual(await serve.ask("secret", "/"), ["file", "file", "from outside", "more"]);
+	// The files of development are still there.
+	assert.match((await serve.logged("worker.secrets")).file, /\.dev\.vars$/);
 
 	const { code, said } = refused(t, [worker]);
 	assert.equal(code, 2);
 	assert.match(said, /requires secrets that are not there: KEY[^]*\.dev\.vars/);
+	const unset = refused(t, [worker], { command: "serve", args: ["--secret", "EXTRA"], env: { KEY: "x" } });
+	assert.equal(unset.code, 2);
+	assert.match(unset.said, /the secret EXTRA cannot be taken from the environment/);
 });
 
 test("an environment's file of secrets replaces the other", async (t) => {
@@ -326,6 +331,19 @@ test("a handler that holds the thread is ended, told, and its message is tried a
 	const ended = await server.logged("workerd.ended", undefined, { within: 60_000 });
 	assert.equal(ended.outcome, "exceededCpu");
 	await server.logged("worker.log", (it) => it.text === "attempt 2");
+});
+
+test("workerd may have as many file descriptors as jadpo, from the first one on, and its files are nobody else's", async (t) => {
+	const scratch = mkdtempSync(join(tmpdir(), "jadpo-umask-"));
+	t.after(() => rmSync(scratch, { recursive: true, force: true }));
+	const worker = { name: "w", script: answers("1") };
+	const server = await run(t, [worker], { before: "umask 000; ulimit -Sn 256", env: { TMPDIR: scratch } });
+	const files = (pid) => /^Max open files\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/limits`, "utf8"))[1];
+	assert.equal(files(workerdOf(server.child)), files(server.child.pid));
+	assert.ok(Number(files(server.child.pid)) > 256);
+	const [folder] = readdirSync(scratch);
+	const modes = [folder, join(folder, "b0")].map((path) => statSync(join(scratch, path)).mode & 0o777);
+	assert.deepEqual(modes, [0o700, 0o700]);
 });
 
 test("workerd ends with jadpo, however that ends, and nothing is left behind", async (t) => {

@@ -66,6 +66,26 @@ test("a Worker that is called and is not given is refused by name, or stood in f
 	assert.match(line.text, /POST http:\/\/x\/y hi/);
 });
 
+test("a stand-in has the entrypoints that are called, and whatever methods", async (t) => {
+	const caller = {
+		name: "caller",
+		services: [
+			{ binding: "PLAIN", service: "users" },
+			{ binding: "ADMIN", service: "users", entrypoint: "Admin" },
+		],
+		script: `export default {
+			async fetch(request, env) {
+				const texts = await Promise.all([env.PLAIN, env.ADMIN].map(async (to) => (await to.fetch("http://x/" )).text()));
+				return Response.json([...texts, (await env.ADMIN.rename("a", { b: 1 })) ?? "nothing"]);
+			},
+		};`,
+	};
+	const server = await run(t, [caller], { args: ["--stand-in"] });
+	const text = "users is not here; this is a stand-in\n";
+	assert.deepEqual(await server.ask("caller", "/"), [text, text, "nothing"]);
+	await server.logged("worker.log", (it) => it.worker === "users" && it.text === 'rename() a {"b":1}');
+});
+
 test("two Workers of one name, or with one queue, are refused before anything starts", async (t) => {
 	const consumers = { consumers: [{ queue: "jobs" }] };
 	const script = "export default { fetch() {}, queue() {} };";

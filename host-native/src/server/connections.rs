@@ -24,28 +24,33 @@ const WAIT_MIN: Duration = Duration::from_secs(1);
 /// How often it is looked for somebody who waits that long.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// How many connections there may be, of the file descriptors that the process may have: at most half of them, for the
-/// functions' calls need some too. The soft limit is raised first, which is often 1,024 where more is allowed.
-pub(super) fn most() -> usize {
+/// How many file descriptors this process and what it starts may have. The soft limit is raised first, which is often
+/// 1,024 where more is allowed: whoever starts a program that needs many asks this before.
+pub(crate) fn descriptors() -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = maximum.map_or(DESCRIPTORS_WANTED, |maximum| maximum.min(DESCRIPTORS_WANTED));
     let raised = current.is_some_and(|current| current < wanted)
         && setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum }).is_ok();
     let descriptors = if raised { Some(wanted) } else { current };
-    let half = descriptors.and_then(|descriptors| usize::try_from(descriptors / 2).ok()).unwrap_or(usize::MAX);
-    half.clamp(CONNECTIONS_MIN, CONNECTIONS_MAX)
+    descriptors.and_then(|descriptors| usize::try_from(descriptors).ok()).unwrap_or(usize::MAX)
+}
+
+/// How many connections there may be: they have half of the file descriptors at most, for the functions' calls and the
+/// Workers need some too.
+pub(super) fn most() -> usize {
+    (descriptors() / 2).clamp(CONNECTIONS_MIN, CONNECTIONS_MAX)
 }
 
 /// All connections. Clones share them.
 #[derive(Debug, Clone)]
-pub(super) struct Connections {
+pub(crate) struct Connections {
     places: Arc<Semaphore>,
     all: Arc<Mutex<BTreeMap<u64, Arc<Connection>>>>,
 }
 
 /// A connection, as far as others need to know of it.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(crate) struct Connection {
     /// Since when its client is waited for; `None` while it is the server's turn.
     waits_since: Mutex<Option<Instant>>,
     leave: Notify,
@@ -55,20 +60,20 @@ pub(super) struct Connection {
 
 /// A place of a connection, given back when it is dropped.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(crate) struct Seat {
     _place: OwnedSemaphorePermit,
     number: u64,
     connections: Connections,
-    pub(super) connection: Arc<Connection>,
+    pub(crate) connection: Arc<Connection>,
 }
 
 impl Connections {
-    pub(super) fn new(most: usize) -> Self {
+    pub(crate) fn new(most: usize) -> Self {
         Self { places: Arc::new(Semaphore::new(most)), all: Arc::default() }
     }
 
     /// A place for who has just connected, of whom goes for it if there is none.
-    pub(super) async fn seat(&self, number: u64) -> Seat {
+    pub(crate) async fn seat(&self, number: u64) -> Seat {
         let place = loop {
             if let Ok(place) = self.places.clone().try_acquire_owned() {
                 break place;
@@ -110,7 +115,7 @@ impl Drop for Seat {
 
 impl Connection {
     /// Until it is to go. It goes only while its client is waited for, so nothing that was begun is cut off.
-    pub(super) async fn is_to_leave(&self) {
+    pub(crate) async fn is_to_leave(&self) {
         loop {
             self.leave.notified().await;
             if self.waits_since().is_some() {
@@ -129,6 +134,11 @@ impl Connection {
     pub(super) fn waits(&self) -> Waits<'_> {
         self.set(Some(Instant::now()));
         Waits(self)
+    }
+
+    /// From here its client has been waited for since then, or it is the server's turn.
+    pub(crate) fn turn(&self, waits_since: Option<Instant>) {
+        self.set(waits_since);
     }
 
     /// Keeps room for the body until the request is answered.

@@ -17,7 +17,7 @@ const CREDIT_MAX: Duration = Duration::from_secs(10);
 const BYTES_PER_S: u32 = 2_048;
 
 /// A stream that fails with [`ErrorKind::TimedOut`] when its other side takes too little.
-pub(super) struct Paced<S> {
+pub(crate) struct Paced<S> {
     stream: S,
     /// How long it may be waited at most.
     credit_max: Duration,
@@ -28,7 +28,7 @@ pub(super) struct Paced<S> {
 }
 
 impl<S> Paced<S> {
-    pub(super) fn new(stream: S) -> Self {
+    pub(crate) fn new(stream: S) -> Self {
         Self::with(stream, CREDIT_MAX)
     }
 

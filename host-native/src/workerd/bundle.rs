@@ -12,6 +12,7 @@ use tokio::process::Command;
 use super::failure::Failure;
 use super::modules::{self, Bundle, Module, Script};
 use super::node::BUILTINS;
+use super::private_folder;
 
 /// What esbuild says of what it did.
 #[derive(Deserialize)]
@@ -55,7 +56,7 @@ pub(super) struct Bundling<'a> {
 pub(super) async fn bundle(worker: &Worker, bundling: &Bundling<'_>) -> Result<Bundle, Failure> {
     let code = &worker.code;
     let Bundling { esbuild, folder, into, .. } = bundling;
-    std::fs::create_dir_all(into).map_err(|error| Failure::failed(format!("{}: {error}", into.display()), ""))?;
+    private_folder(into).map_err(|error| Failure::failed(format!("{}: {error}", into.display()), ""))?;
     let metafile = into.join("meta.json");
     let mut command = Command::new(esbuild);
     command

@@ -52,22 +52,28 @@ impl Places<'_> {
     }
 }
 
-/// Writes the config and the modules' files. `stand_ins` are Workers that are called and not here, and are answered for.
-pub(super) fn write(projects: &[Project], stand_ins: &BTreeSet<String>, places: &Places<'_>) -> std::io::Result<()> {
+/// Writes the config and the modules' files. `stand_ins` are Workers that are called and not here,
+/// and are answered for, each with its entrypoints that are called.
+pub(super) fn write(
+    projects: &[Project],
+    stand_ins: &BTreeMap<String, BTreeSet<String>>,
+    places: &Places<'_>,
+) -> std::io::Result<()> {
     let mut files = Files { folder: places.folder, count: 0 };
     let mut services = Vec::new();
     let mut outer = Outer { inner: places.inner, services: BTreeMap::new() };
     for project in projects {
         services.push(worker(project, &mut files, &mut outer)?);
     }
-    for name in stand_ins {
-        services.push(stand_in(name, &mut files)?);
+    for (name, entrypoints) in stand_ins {
+        services.push(stand_in(name, entrypoints, &mut files)?);
     }
     services.push(tail(&mut files, &mut outer)?);
     services.push(dispatcher(projects, &mut files)?);
     services.push(prober(projects, &mut files)?);
     services.extend(outer.services.into_values());
-    // As in Wrangler's own local runtime: a Worker in development may well call what else runs on the machine.
+    // As in Wrangler's own local runtime: a Worker may well call what else runs on the machine, or beside it in one's own
+    // network. That holds in production too, where it is for a firewall to say what a server reaches.
     services.push(
         "(name = \"internet\", network = (allow = [\"public\", \"private\"], tlsOptions = (trustBrowserCas = true)))"
             .to_owned(),
@@ -246,12 +252,16 @@ fn tail(files: &mut Files<'_>, outer: &mut Outer<'_>) -> std::io::Result<String>
     ))
 }
 
-fn stand_in(name: &str, files: &mut Files<'_>) -> std::io::Result<String> {
+fn stand_in(name: &str, entrypoints: &BTreeSet<String>, files: &mut Files<'_>) -> std::io::Result<String> {
+    let mut script = STAND_IN.to_owned();
+    for entrypoint in entrypoints.iter().filter(|name| *name != "default") {
+        let _ = writeln!(script, "export {{ StandIn as {} }};", json!(entrypoint));
+    }
     Ok(format!(
         "(name = {}, worker = (modules = [(name = \"stand_in.js\", esModule = {})], compatibilityDate = {}, \
          bindings = [(name = \"NAME\", text = {})], streamingTails = [(name = \"tail\", props = (json = {}))]))",
         text(&service_name(name)),
-        files.embed(STAND_IN.as_bytes())?,
+        files.embed(script.as_bytes())?,
         text(OUR_DATE),
         text(name),
         text(&json!({"worker": name}).to_string()),

@@ -11,15 +11,21 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use percent_encoding::percent_decode_str;
 use tokio::net::UnixListener;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use super::config::{DELAY, NAME, SERVICE};
 use super::tails::Tails;
+use crate::server::connections::descriptors;
 
 /// Most bytes of what is logged at once.
 const TAIL_BYTES_MAX: usize = 16 << 20;
 /// How long to wait after the system refused a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The part of this process's file descriptors that Workers have for what they ask: the rest is for everybody else. What
+/// is asked past that waits.
+const DESCRIPTORS_PART: usize = 4;
+const PLACES_MIN: usize = 8;
 
 /// An answer to what a Worker asks.
 pub(crate) type Answer = Response<Full<Bytes>>;
@@ -45,9 +51,15 @@ pub(super) async fn serve(
     tails: Tails,
     mut closed: watch::Receiver<bool>,
 ) {
+    let places = Arc::new(Semaphore::new((descriptors() / DESCRIPTORS_PART).max(PLACES_MIN)));
     loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+        let seated = async {
+            // Never closed.
+            let place = places.clone().acquire_owned().await;
+            (listener.accept().await, place)
+        };
+        let (accepted, place) = tokio::select! {
+            seated = seated => seated,
             _ = closed.wait_for(|closed| *closed) => return,
         };
         let Ok((stream, _)) = accepted else {
@@ -62,6 +74,7 @@ pub(super) async fn serve(
         tokio::spawn(async move {
             // workerd that ends breaks off; what it asked is done or not, as if the Worker had died a moment later.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+            drop(place);
         });
     }
 }

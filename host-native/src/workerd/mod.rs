@@ -24,7 +24,8 @@ mod secrets;
 mod tails;
 mod tools;
 
-use std::path::PathBuf;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -77,6 +78,11 @@ pub enum CallError {
         /// In words.
         error: String,
     },
+}
+
+/// Makes a folder that nobody else may enter, and those above it.
+fn private_folder(folder: &Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 impl Workerd {

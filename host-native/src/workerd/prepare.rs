@@ -1,13 +1,16 @@
 //! From what was asked for to Workers that run: read and bundled first, which touches nothing; then started.
 
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::net::SocketAddr;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use jadpo_core::workers::{Database, Worker, conflicts, strangers};
+use rustix::fs::OFlags;
+use rustix::process::geteuid;
 use tempfile::TempDir;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{mpsc, watch};
@@ -19,11 +22,13 @@ use super::inner::{self, Asked};
 use super::phase::{Phase, Phases};
 use super::process::Process;
 use super::project::{self, Loading, Project};
+use super::proxy::{Door, Visitors};
 use super::reload::Seen;
 use super::run::Keeper;
 use super::tails::Tails;
 use super::tools::{Named, Tool, newest_date};
 use super::{Source, Workerd, proxy, reload};
+use crate::server::connections::descriptors;
 
 /// Longest path of the folder of the sockets: the system takes 108 bytes for a socket's whole path, some 104.
 const FOLDER_BYTES_MAX: usize = 60;
@@ -110,6 +115,8 @@ impl Prepared {
     /// # Errors
     /// [`Failure`]: a file that is refused, code that cannot be bundled, a tool that is not to be had.
     pub async fn new(options: Options) -> Result<Self, Failure> {
+        // Before anything is started, which has as many as we have then.
+        descriptors();
         let first = options.sources.first().map(|source| source.file.clone()).unwrap_or_default();
         let folder = project::found(&first)?.parent().map(Path::to_owned).unwrap_or_default();
         let near = options.tools_near.as_deref().unwrap_or(&folder);
@@ -213,8 +220,10 @@ impl Started {
         let answering = tokio::spawn(inner::serve(inner, Arc::new(asked), handle.tails.clone(), is_ended.clone()));
         let grace = if options.is_dev { GRACE_DEV } else { GRACE };
         let mut served = JoinSet::new();
-        for (index, door) in doors.into_iter().enumerate() {
-            served.spawn(proxy::serve(door, index, handle.phases.clone(), grace, closing.clone()));
+        let visitors = Visitors::new(descriptors());
+        for (index, listener) in doors.into_iter().enumerate() {
+            let door = Door { index, phases: handle.phases.clone(), visitors: visitors.clone() };
+            served.spawn(proxy::serve(listener, door, grace, closing.clone()));
         }
         let (reloaded, changed) = mpsc::channel(1);
         let watching = options.is_dev.then(|| {
@@ -304,7 +313,9 @@ pub(crate) fn scratch() -> Result<Scratch, Failure> {
             continue;
         }
         left_behind(&base);
-        let folder = tempfile::Builder::new().prefix(SCRATCH).tempdir_in(&base);
+        // Ours alone whatever the umask is: in it are the Workers' code and the socket that answers for databases.
+        let folder =
+            tempfile::Builder::new().prefix(SCRATCH).permissions(Permissions::from_mode(0o700)).tempdir_in(&base);
         let locked = folder.and_then(|folder| {
             let lock = File::create(folder.path().join(LOCK))?;
             lock.lock()?;
@@ -319,15 +330,70 @@ pub(crate) fn scratch() -> Result<Scratch, Failure> {
     Err(Failure::failed(format!("a temporary folder cannot be made: {why}"), "name another by TMPDIR"))
 }
 
-/// Removes the folders of servers that were killed.
+/// Removes the folders of servers that were killed. Anybody may put things into a temporary folder, so nothing is
+/// touched but folders of ours, and a lock is opened only as the file of ours that it is.
 fn left_behind(base: &Path) {
     let Ok(entries) = std::fs::read_dir(base) else { return };
-    for entry in entries.flatten() {
+    let ours = geteuid().as_raw();
+    for entry in entries.flatten().filter(|entry| entry.file_name().as_encoded_bytes().starts_with(SCRATCH.as_bytes()))
+    {
         let folder = entry.path();
-        let is_one = entry.file_name().to_string_lossy().starts_with(SCRATCH);
-        let Ok(lock) = File::open(folder.join(LOCK)) else { continue };
-        if is_one && lock.try_lock().is_ok() {
+        let is_ours = folder.symlink_metadata().is_ok_and(|it| it.is_dir() && it.uid() == ours);
+        if is_ours && lock_of(&folder, ours).is_some_and(|lock| lock.try_lock().is_ok()) {
             let _ = std::fs::remove_dir_all(folder);
         }
+    }
+}
+
+/// The lock of such a folder. Another thing than a file may be there instead, and whoever opens a pipe waits for its
+/// other end.
+fn lock_of(folder: &Path, ours: u32) -> Option<File> {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
+    let lock = File::options().read(true).custom_flags(i32::try_from(flags).ok()?).open(folder.join(LOCK)).ok()?;
+    lock.metadata().is_ok_and(|it| it.is_file() && it.uid() == ours).then_some(lock)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+    use std::process::Command;
+
+    #[test]
+    fn a_folder_that_a_dead_server_left_goes_and_nothing_else_does() {
+        let base = tempfile::tempdir().unwrap();
+        let made = |name: &str| {
+            let folder = base.path().join(name);
+            std::fs::create_dir(&folder).unwrap();
+            folder
+        };
+        let (dead, lives, other) = (made("jadpo-workers-dead"), made("jadpo-workers-lives"), made("other"));
+        let locks = [&dead, &lives, &other].map(|folder| File::create(folder.join(LOCK)).unwrap());
+        locks[1].lock().unwrap();
+        // A pipe whose other end nobody has, in another's folder and in one that is called as ours are.
+        let pipes = [made("x"), made("jadpo-workers-x")];
+        for folder in &pipes {
+            assert!(Command::new("mkfifo").arg(folder.join(LOCK)).status().unwrap().success());
+        }
+        symlink(&other, base.path().join("jadpo-workers-link")).unwrap();
+        let (told, is_over) = std::sync::mpsc::channel();
+        let at = base.path().to_owned();
+        std::thread::spawn(move || {
+            left_behind(&at);
+            told.send(()).unwrap();
+        });
+        is_over.recv_timeout(Duration::from_secs(5)).expect("it waits for a pipe");
+        assert!(!dead.exists());
+        assert!(lives.exists() && other.join(LOCK).exists() && pipes.iter().all(|folder| folder.exists()));
+    }
+
+    #[test]
+    fn what_comes_of_a_worker_is_read_by_nobody_else() {
+        let scratch = scratch().unwrap();
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(scratch.path()), 0o700);
+        let within = scratch.path().join("b0");
+        crate::workerd::private_folder(&within).unwrap();
+        assert_eq!(mode(&within), 0o700);
     }
 }

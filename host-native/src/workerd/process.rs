@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -150,8 +150,36 @@ fn how(status: ExitStatus) -> String {
 struct Kept {
     lines: Arc<Mutex<VecDeque<String>>>,
     is_open: Arc<AtomicBool>,
+    /// Lines of this second, once the sockets are open.
+    said: Arc<AtomicUsize>,
     /// The Worker, if there is only one: what is logged at the start has no name with it.
     only: Option<Arc<str>>,
+}
+
+/// Its lines that are written in a second. What fails for it fails for every request, and more lines say no more.
+const LINES_A_SECOND: usize = 10;
+
+impl Kept {
+    /// Whether a line may still be written in this second. Those that are not are counted, and that is said.
+    fn may_say(&self) -> bool {
+        let before = self.said.fetch_add(1, Ordering::Relaxed);
+        if before == 0 {
+            let said = self.said.clone();
+            tokio::spawn(async move {
+                sleep(Duration::from_secs(1)).await;
+                let more = said.swap(0, Ordering::Relaxed).saturating_sub(LINES_A_SECOND);
+                if more > 0 {
+                    let text = format!("workerd said {more} lines more within a second");
+                    log::write(&LogEntry {
+                        level: Level::Warn,
+                        event: "workerd.log",
+                        fields: vec![("text", text.into())],
+                    });
+                }
+            });
+        }
+        before < LINES_A_SECOND
+    }
 }
 
 fn only(projects: &[Project]) -> Option<Arc<str>> {
@@ -268,7 +296,9 @@ fn tell(said: &Said, kept: &Kept) {
     if is_open && !message.contains("Uncaught exception") && !message.contains("disconnected") {
         // Its own stack is for who builds workerd.
         let text = message.split("\nstack:").next().unwrap_or_default();
-        log::write(&LogEntry { level, event: "workerd.log", fields: vec![("text", text.into())] });
+        if kept.may_say() {
+            log::write(&LogEntry { level, event: "workerd.log", fields: vec![("text", text.into())] });
+        }
     }
 }
 

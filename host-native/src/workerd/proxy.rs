@@ -3,99 +3,219 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Empty, Full};
-use hyper::body::{Body as _, Bytes, Incoming};
+use hyper::body::{Body as _, Bytes, Frame, Incoming, SizeHint};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::config::CF_HEADER;
 use super::link::{Body, Unanswered};
 use super::phase::Phases;
+use crate::server::connections::{Connection, Connections, Seat};
+use crate::server::paced::Paced;
 
 /// How long a request waits for workerd to be there again.
 const HELD_MAX: Duration = Duration::from_secs(10);
-/// Connections of one Worker's address at a time.
-const CONNECTIONS_MAX: usize = 1_000;
+/// Clients of all Workers at a time, and WebSockets of theirs, where there are file descriptors for so many. Each takes
+/// two, and jadpo's own clients are to have theirs in any case.
+const VISITORS_MAX: usize = 1_000;
+const VISITORS_MIN: usize = 8;
+const DESCRIPTORS_PART: usize = 16;
 /// How long a connection may take to send a request's head.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(30);
 /// How long to wait after the system refused a connection, or a new workerd did not take one.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What is the same for every request of a Worker's address.
-struct Door {
+/// A Worker's address.
+pub(super) struct Door {
     /// The Worker's place among those that were given.
-    index: usize,
-    phases: Phases,
+    pub(super) index: usize,
+    pub(super) phases: Phases,
+    pub(super) visitors: Visitors,
+}
+
+/// Who is connected to the Workers' addresses. WebSockets have places of their own, for one may well say nothing for
+/// long: so they shut nobody else out, and nobody who comes shuts them out. Clones share the places.
+#[derive(Clone)]
+pub(super) struct Visitors {
+    connections: Connections,
+    sockets: Arc<Semaphore>,
+    numbers: Arc<AtomicU64>,
+}
+
+impl Visitors {
+    /// As many as so many file descriptors allow.
+    pub(super) fn new(descriptors: usize) -> Self {
+        let most = (descriptors / DESCRIPTORS_PART).clamp(VISITORS_MIN, VISITORS_MAX);
+        Self { connections: Connections::new(most), sockets: Arc::new(Semaphore::new(most)), numbers: Arc::default() }
+    }
+
+    async fn seat(&self) -> Seat {
+        self.connections.seat(self.numbers.fetch_add(1, Ordering::Relaxed)).await
+    }
 }
 
 /// Serves a Worker's address until it is closed; then requests that run may go on for the grace.
-pub(super) async fn serve(
-    listener: TcpListener,
-    index: usize,
-    phases: Phases,
-    grace: Duration,
-    mut closed: watch::Receiver<bool>,
-) {
-    let door = Arc::new(Door { index, phases });
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+pub(super) async fn serve(listener: TcpListener, door: Door, grace: Duration, mut closed: watch::Receiver<bool>) {
+    let door = Arc::new(door);
+    // Each connection has one, and when all have gone nothing comes any more.
+    let (here, mut all_gone) = mpsc::channel::<Infallible>(1);
     loop {
         let seated = async {
-            let place = places.clone().acquire_owned().await;
-            (listener.accept().await, place)
+            let (stream, peer) = listener.accept().await?;
+            Ok::<_, std::io::Error>((stream, peer, door.visitors.seat().await))
         };
-        let (accepted, place) = tokio::select! {
+        let seated = tokio::select! {
             seated = seated => seated,
             _ = closed.wait_for(|closed| *closed) => break,
         };
-        let Ok((stream, peer)) = accepted else {
+        let Ok((stream, peer, seat)) = seated else {
             sleep(PAUSE).await;
             continue;
         };
         let _ = stream.set_nodelay(true);
-        let door = door.clone();
+        let (door, connection) = (door.clone(), seat.connection.clone());
         let service = service_fn(move |request| {
-            let door = door.clone();
-            async move { Ok::<_, Infallible>(answer(&door, peer, request).await) }
+            let (door, connection) = (door.clone(), connection.clone());
+            async move { Ok::<_, Infallible>(served(&door, peer, connection, request).await) }
         });
         let serving = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_TIME_MAX)
             .half_close(true)
-            .serve_connection(TokioIo::new(stream), service)
+            .serve_connection(TokioIo::new(Paced::new(stream)), service)
             .with_upgrades();
-        let mut closed = closed.clone();
+        let (mut closed, here) = (closed.clone(), here.clone());
         tokio::spawn(async move {
             let mut serving = std::pin::pin!(serving);
             let is_to_close = async {
                 let _ = closed.wait_for(|closed| *closed).await;
             };
             tokio::select! {
+                biased;
                 // A client that breaks off is no event of ours.
                 _ = serving.as_mut() => {}
                 () = is_to_close => {
                     serving.as_mut().graceful_shutdown();
                     let _ = timeout(grace, serving).await;
                 }
+                () = seat.connection.is_to_leave() => {}
             }
-            drop(place);
+            drop((seat, here));
         });
     }
-    drop(listener);
-    let all = u32::try_from(CONNECTIONS_MAX).unwrap_or(u32::MAX);
-    let _ = timeout(grace, places.acquire_many(all)).await;
+    drop((listener, here));
+    let _ = timeout(grace, all_gone.recv()).await;
 }
 
-async fn answer(door: &Door, peer: SocketAddr, mut request: Request<Incoming>) -> Response<Body> {
+/// Answers a request. It is the Worker's turn until the answer has been made, except while it wants more of the
+/// request's body than there is.
+async fn served(
+    door: &Door,
+    peer: SocketAddr,
+    connection: Arc<Connection>,
+    request: Request<Incoming>,
+) -> Response<Body> {
+    let turn = Turn::of(connection);
+    let request = request.map(|body| Awaited { body, since: Instant::now(), turn: turn.clone() });
+    answer(door, peer, request).await.map(|body| Made { body, _turn: turn }.boxed_unsync())
+}
+
+/// It is the Worker's turn until all of these are dropped; then its client is waited for.
+#[derive(Clone)]
+struct Turn(Arc<OnTurn>);
+
+struct OnTurn(Arc<Connection>);
+
+impl Turn {
+    fn of(connection: Arc<Connection>) -> Self {
+        connection.turn(None);
+        Self(Arc::new(OnTurn(connection)))
+    }
+}
+
+impl Drop for OnTurn {
+    fn drop(&mut self) {
+        self.0.turn(Some(Instant::now()));
+    }
+}
+
+/// A request's body. While more of it is wanted than there is, its client is waited for: since it began, so that nobody
+/// gains anything by sending a byte now and then.
+struct Awaited {
+    body: Incoming,
+    since: Instant,
+    turn: Turn,
+}
+
+impl hyper::body::Body for Awaited {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        self.turn.0.0.turn(frame.is_pending().then_some(self.since));
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// An answer's body, until it has been made to its end.
+struct Made {
+    body: Body,
+    _turn: Turn,
+}
+
+impl hyper::body::Body for Made {
+    type Data = Bytes;
+    type Error = Box<dyn std::error::Error + Send + Sync>;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+async fn answer(door: &Door, peer: SocketAddr, mut request: Request<Awaited>) -> Response<Body> {
     let upgrade = wanted_upgrade(request.headers());
+    let socket = match upgrade.is_some().then(|| door.visitors.sockets.clone().try_acquire_owned()) {
+        Some(Err(_)) => return unavailable("there are as many WebSockets as there may be"),
+        Some(Ok(socket)) => Some(socket),
+        None => None,
+    };
     let client = upgrade.is_some().then(|| hyper::upgrade::on(&mut request));
     let (mut parts, body) = request.into_parts();
     hop_by_hop_out(&mut parts.headers);
@@ -141,12 +261,12 @@ async fn answer(door: &Door, peer: SocketAddr, mut request: Request<Incoming>) -
             }
         }
     };
-    handed_back(answer, client)
+    handed_back(answer, client.zip(socket))
 }
 
-fn handed_back(mut answer: Response<Incoming>, client: Option<hyper::upgrade::OnUpgrade>) -> Response<Body> {
+fn handed_back(mut answer: Response<Incoming>, client: Option<(OnUpgrade, OwnedSemaphorePermit)>) -> Response<Body> {
     if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
-        if let Some(client) = client {
+        if let Some((client, socket)) = client {
             let worker = hyper::upgrade::on(&mut answer);
             tokio::spawn(async move {
                 if let (Ok(client), Ok(worker)) = tokio::join!(client, worker) {
@@ -154,6 +274,7 @@ fn handed_back(mut answer: Response<Incoming>, client: Option<hyper::upgrade::On
                     // Whoever ends it, both sides see it.
                     let _ = tokio::io::copy_bidirectional(&mut client, &mut worker).await;
                 }
+                drop(socket);
             });
         }
         return answer.map(|body| body.map_err(Into::into).boxed_unsync());

@@ -1,7 +1,6 @@
 //! Keeps one workerd running: the first, the next after a crash or a handler that holds it, and the one of a reload.
 
-use std::collections::BTreeSet;
-use std::os::unix::fs::DirBuilderExt;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +15,7 @@ use super::config::{self, Places};
 use super::failure::Failure;
 use super::maps::Maps;
 use super::phase::Phase;
+use super::private_folder;
 use super::process::Process;
 use super::project::Project;
 use crate::log;
@@ -228,15 +228,15 @@ async fn told(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// Workers that are called and are not here, if they are answered for.
-fn stand_ins(projects: &[Project], stands_in: bool) -> BTreeSet<String> {
-    let called = projects.iter().flat_map(|project| &project.worker.services).map(|service| service.service.clone());
+/// Workers that are called and are not here, if they are answered for, each with its entrypoints that are called.
+fn stand_ins(projects: &[Project], stands_in: bool) -> BTreeMap<String, BTreeSet<String>> {
     let is_here = |name: &String| projects.iter().any(|project| project.worker.name == *name);
-    called.filter(|name| stands_in && !is_here(name)).collect()
-}
-
-fn private_folder(folder: &std::path::Path) -> std::io::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+    let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let called = projects.iter().flat_map(|project| &project.worker.services);
+    for service in called.filter(|service| stands_in && !is_here(&service.service)) {
+        all.entry(service.service.clone()).or_default().extend(service.entrypoint.clone());
+    }
+    all
 }
 
 fn reloaded(projects: &[Project], since: Instant) {

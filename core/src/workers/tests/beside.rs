@@ -102,3 +102,24 @@ fn the_queue_of_cron_triggers_is_nobody_elses() {
           help: give the Worker a shorter name
     "#]].assert_eq(&super::problems(&long, None));
 }
+
+#[test]
+fn two_databases_are_never_one_file_and_an_ordinary_name_is_its_files() {
+    let key = |name: &str| {
+        let named = format!(r#""d1_databases": [{{ "binding": "D", "database_name": {name:?} }}]"#);
+        super::given(&with(&named), None).worker.databases.remove(0).key()
+    };
+    let uuid = "0c5a4f1e-7d1b-4c6e-9a55-2f6b3c1d0e9f";
+    for name in ["shop_data", "shop-2", uuid] {
+        assert_eq!(key(name), name);
+    }
+    let changed = key("shop data");
+    let long = "x".repeat(3_000);
+    let names = ["shop data", "shop.data", "shop_data", "Shop_data", "äö", "öä", "..", &long, &long[1..], &changed];
+    let keys: std::collections::BTreeSet<String> = names.iter().map(|name| key(name).to_ascii_lowercase()).collect();
+    assert_eq!(keys.len(), names.len());
+    for key in &keys {
+        assert!(key.len() <= 100 && key.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b)), "{key}");
+    }
+    assert!(changed.starts_with("shop_data-"), "{changed}");
+}

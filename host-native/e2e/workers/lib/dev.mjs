@@ -22,8 +22,8 @@ environment.JADPO_ESBUILD = join(PACKAGES, "@esbuild/linux-x64/bin/esbuild");
 
 /**
  * Runs Workers. Each is `{ name, script, …the rest of its Wrangler file }`; `files` are more files of its folder.
- * `command` is `dev` or `serve`, `args` are more arguments, `folder` is one of an earlier run to go on with, and `ready`
- * names Workers that run beside these.
+ * `command` is `dev` or `serve`, `args` are more arguments, `folder` is one of an earlier run to go on with, `ready`
+ * names Workers that run beside these, and `before` is what a shell does first.
  */
 export async function run(t, workers, options = {}) {
 	const server = new Server(options.folder ?? mkdtempSync(join(tmpdir(), "jadpo-workers-")));
@@ -70,12 +70,15 @@ class Server {
 		}
 	}
 
-	async start(workers, { command = "dev", args = [], env = {}, ready: beside = [] } = {}) {
+	async start(workers, { command = "dev", args = [], env = {}, ready: beside = [], before } = {}) {
 		if (!BIN) throw new Error("JADPO_BIN names no binary; run this by `cargo xtask test --only e2e`");
 		const given = workers.flatMap(({ name }) => ["--worker", name]);
 		const ports = ["--listen", "127.0.0.1:0", "--worker-listen", "127.0.0.1:0"];
 		const json = command === "dev" ? ["--json"] : [];
-		this.child = spawn(BIN, [command, ...given, ...ports, ...json, ...args], {
+		const all = [command, ...given, ...ports, ...json, ...args];
+		// What a shell is to do before it becomes jadpo.
+		const [program, how] = before ? ["sh", ["-c", `${before}; exec "$0" "$@"`, BIN, ...all]] : [BIN, all];
+		this.child = spawn(program, how, {
 			cwd: this.folder,
 			env: { ...environment, ...env },
 			stdio: ["ignore", "ignore", "pipe"],
