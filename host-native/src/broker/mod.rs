@@ -173,7 +173,10 @@ impl Broker {
     /// As [`settle`](jadpo_core::broker::Broker::settle).
     pub async fn settle(&self, name: &str, settle: Settle) -> Result<Settled, BrokerError> {
         let name = name.to_owned();
-        let settled = self.store.broker(move |broker, sql, moment| broker.settle(sql, moment, &name, &settle)).await?;
+        // Acknowledgements make nothing ready.
+        let is_quiet = |settled: &Settled| settled.retried == 0 && settled.released == 0;
+        let settle = move |broker: &mut Core, sql: &mut dyn Sql, moment| broker.settle(sql, moment, &name, &settle);
+        let settled = self.store.broker_quietly(is_quiet, settle).await?;
         report::gone(&settled.gone);
         Ok(settled)
     }
@@ -245,7 +248,7 @@ impl Broker {
         self.store.broker(move |broker, sql, moment| broker.wakes(sql, moment, &names)).await
     }
 
-    /// Changes whenever something was written, which may have made a message ready. A consumer that waits looks at
+    /// Changes whenever something was written that may have made a message ready. A consumer that waits looks at
     /// [`wake`](Self::wake) again when it does, or when the time has come that `wake` told.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jadpo_core::broker::BrokerError;
+use jadpo_core::broker::{Broker as Core, BrokerError, Sql};
 use jadpo_core::push::{self, Asks, Found, Told};
 use jadpo_core::trigger::Triggers;
 use jadpo_core::workers::Worker;
@@ -46,7 +46,10 @@ impl Broker {
     /// # Errors
     /// As [`take`](jadpo_core::push::take).
     pub async fn take_for_workers(&self, asks: Vec<Asks>) -> Result<Vec<Found>, BrokerError> {
-        let found = self.store.broker(move |broker, sql, moment| push::take(broker, sql, moment, &asks)).await?;
+        // What died in a take may be ready in a queue of dead letters.
+        let is_quiet = |found: &Vec<Found>| found.iter().all(|found| found.gone.is_empty());
+        let take = move |broker: &mut Core, sql: &mut dyn Sql, moment| push::take(broker, sql, moment, &asks);
+        let found = self.store.broker_quietly(is_quiet, take).await?;
         found.iter().for_each(|found| report::gone(&found.gone));
         Ok(found)
     }

@@ -131,7 +131,19 @@ impl Store {
         operation: impl Operation<T>,
     ) -> Result<T, BrokerError> {
         let (answer, answered) = oneshot::channel();
-        self.hand_over(Job::Broker(Box::new(BrokerWork::new(operation, answer)), bytes))?;
+        self.hand_over(Job::Broker(Box::new(BrokerWork::new(operation, None, answer)), bytes))?;
+        answered.await.unwrap_or_else(|_| Err(closed_early().into()))
+    }
+
+    /// The same for one that makes no message ready if `is_quiet` says so of what it gave: nobody needs to look again
+    /// for its sake.
+    pub(crate) async fn broker_quietly<T: Send + 'static>(
+        &self,
+        is_quiet: fn(&T) -> bool,
+        operation: impl Operation<T>,
+    ) -> Result<T, BrokerError> {
+        let (answer, answered) = oneshot::channel();
+        self.hand_over(Job::Broker(Box::new(BrokerWork::new(operation, Some(is_quiet), answer)), 0))?;
         answered.await.unwrap_or_else(|_| Err(closed_early().into()))
     }
 
@@ -142,7 +154,7 @@ impl Store {
         answered.await.unwrap_or_else(|_| Err(closed_early().into()))
     }
 
-    /// Changes whenever something was written.
+    /// Changes whenever something was written that may have made a message ready.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.clone()
     }

@@ -43,6 +43,8 @@ pub(super) trait Work: fmt::Debug + Send {
     fn run(&mut self, broker: &mut Broker, sql: &mut dyn Sql, moment: Moment) -> Result<(), StoreError>;
     /// It is not committed.
     fn fail(&mut self, error: &StoreError);
+    /// Whether it may have made a message ready.
+    fn stirs(&self) -> bool;
     /// Tells who asked.
     fn answer(self: Box<Self>);
 }
@@ -61,6 +63,8 @@ impl<T, F> Operation<T> for F where
 /// [`Work`] of any operation.
 pub(super) struct BrokerWork<T, F> {
     operation: F,
+    /// Says of some outcomes that they made no message ready. Without it all may have.
+    is_quiet: Option<fn(&T) -> bool>,
     outcome: Option<Result<T, BrokerError>>,
     answer: oneshot::Sender<Result<T, BrokerError>>,
 }
@@ -72,6 +76,14 @@ impl Job {
             Self::Batch(_) => 0,
             Self::Send(work) => work.batch.messages.iter().map(|message| message.body.len()).sum(),
             Self::Broker(_, bytes) => *bytes,
+        }
+    }
+
+    /// Whether it may have made a message ready.
+    pub(super) fn stirs(&self) -> bool {
+        match self {
+            Self::Batch(_) | Self::Send(_) => true,
+            Self::Broker(work, _) => work.stirs(),
         }
     }
 
@@ -121,8 +133,12 @@ impl SendWork {
 }
 
 impl<T, F> BrokerWork<T, F> {
-    pub(super) fn new(operation: F, answer: oneshot::Sender<Result<T, BrokerError>>) -> Self {
-        Self { operation, outcome: None, answer }
+    pub(super) fn new(
+        operation: F,
+        is_quiet: Option<fn(&T) -> bool>,
+        answer: oneshot::Sender<Result<T, BrokerError>>,
+    ) -> Self {
+        Self { operation, is_quiet, outcome: None, answer }
     }
 }
 
@@ -140,6 +156,13 @@ impl<T: Send, F: Operation<T>> Work for BrokerWork<T, F> {
     fn fail(&mut self, error: &StoreError) {
         if !matches!(self.outcome, Some(Err(_))) {
             self.outcome = Some(Err(error.clone().into()));
+        }
+    }
+
+    fn stirs(&self) -> bool {
+        match (self.is_quiet, &self.outcome) {
+            (Some(is_quiet), Some(Ok(done))) => !is_quiet(done),
+            _ => true,
         }
     }
 

@@ -64,7 +64,7 @@ pub(super) fn run(
             rest.iter_mut().for_each(|job| job.fail(&error));
             group.append(&mut rest);
         }
-        if writer.connection.total_changes() != before {
+        if writer.connection.total_changes() != before && group.iter().any(Job::stirs) {
             changed.send_modify(|count| *count = count.wrapping_add(1));
         }
         group.drain(..).for_each(Job::answer);
