@@ -2,6 +2,8 @@
 
 /// The answer when too many requests wait for one database.
 pub const OVERLOADED: &str = "D1 DB is overloaded. Too many requests queued.";
+/// The answer when a request waited for longer than [`WAIT_MAX`](super::limits::WAIT_MAX).
+pub const QUEUED_TOO_LONG: &str = "D1 DB is overloaded. Requests queued for too long.";
 /// The answer when the statements of a request ran for longer than
 /// [`DURATION_MAX`](super::limits::DURATION_MAX).
 pub const TIMED_OUT: &str = "D1 DB storage operation exceeded timeout which caused object to be reset.";

@@ -25,6 +25,8 @@ pub const PATTERN_BYTES_MAX: usize = 50;
 pub const TRIGGER_DEPTH_MAX: usize = 10;
 /// How long the statements of one request may run together.
 pub const DURATION_MAX: Duration = Duration::from_secs(30);
+/// How long a request may wait for those before it. D1 names no figure.
+pub const WAIT_MAX: Duration = Duration::from_secs(30);
 /// Bytes of an answer. D1 names no figure; an isolate has 128 MB, and holds the answer more than once.
 pub const ANSWER_BYTES_MAX: usize = 64 << 20;
 /// Bytes of a request. D1 names no figure; this is what 100 statements with values of a fair size come to.

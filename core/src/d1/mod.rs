@@ -13,7 +13,7 @@ mod pieces;
 mod request;
 
 pub use answer::{Answer, Cell, Meta, TooLarge, failure};
-pub use error::{OVERLOADED, TIMED_OUT, TOO_LARGE, UNHOLDABLE, text};
+pub use error::{OVERLOADED, QUEUED_TOO_LONG, TIMED_OUT, TOO_LARGE, UNHOLDABLE, text};
 pub use fence::{Refusal, TRANSACTION_REFUSED, Wish, refusal};
 pub use pieces::{Piece, pieces};
 pub use request::{Form, Request, Statement, Unread, Value};

@@ -5,10 +5,12 @@ use std::thread;
 
 use jadpo_core::d1::limits::DURATION_MAX;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout_at;
 
 use super::error::{OpenError, RunError};
 use super::open::open;
 use super::run::Base;
+use super::turn::Turn;
 
 /// Requests that may wait for one database. What comes on top is told that it is overloaded, as on D1.
 const WAITING_MAX: usize = 1024;
@@ -22,21 +24,27 @@ pub(super) struct Database {
 }
 
 impl Database {
-    /// Starts a thread, which opens the file and makes it if it is not there.
+    /// Starts a thread, which opens the file when it is first asked, and makes it if it is not there.
     pub(super) fn start(file: &Path) -> Result<Self, OpenError> {
         let (jobs, mut waiting) = mpsc::channel::<Job>(WAITING_MAX);
         let path = file.to_owned();
-        let run = move || match open(&path).and_then(|connection| Base::new(connection, &path, DURATION_MAX)) {
-            Ok(mut base) => {
-                while let Some(job) = waiting.blocking_recv() {
-                    job(Ok(&mut base));
+        let run = move || {
+            // First somebody must ask: who finds that it cannot be opened is told why.
+            let Some(first) = waiting.blocking_recv() else { return };
+            match open(&path).and_then(|connection| Base::new(connection, &path, DURATION_MAX)) {
+                Ok(mut base) => {
+                    first(Ok(&mut base));
+                    while let Some(job) = waiting.blocking_recv() {
+                        job(Ok(&mut base));
+                    }
                 }
-            }
-            Err(error) => {
-                // Who waits is told. The next request finds that this thread ended, and tries again.
-                waiting.close();
-                while let Some(job) = waiting.blocking_recv() {
-                    job(Err(&error));
+                Err(error) => {
+                    // Who waits is told. The next request finds that this thread ended, and tries again.
+                    waiting.close();
+                    first(Err(&error));
+                    while let Some(job) = waiting.blocking_recv() {
+                        job(Err(&error));
+                    }
                 }
             }
         };
@@ -50,19 +58,32 @@ impl Database {
         !self.jobs.is_closed()
     }
 
-    /// Does something on its thread.
+    /// Does something on its thread. However long that is in something else, this ends in time.
     pub(super) async fn with<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Base) -> Result<T, RunError> + Send + 'static,
     ) -> Result<T, RunError> {
-        let (answer, answered) = oneshot::channel();
+        self.in_turn(Turn::new(), work).await
+    }
+
+    /// The same, in this turn.
+    pub(super) async fn in_turn<T: Send + 'static>(
+        &self,
+        turn: Turn,
+        work: impl FnOnce(&mut Base) -> Result<T, RunError> + Send + 'static,
+    ) -> Result<T, RunError> {
+        let (answer, mut answered) = oneshot::channel();
+        let its_turn = turn.clone();
         let job: Job = Box::new(move |base| {
             // Whoever asked may be gone, and then nobody waits for what it would do.
             if answer.is_closed() {
                 return;
             }
             let outcome = match base {
-                Ok(base) => work(base),
+                Ok(base) => {
+                    base.turn = its_turn;
+                    work(base)
+                }
                 Err(error) => Err(RunError::Open(error.clone())),
             };
             let _ = answer.send(outcome);
@@ -71,6 +92,13 @@ impl Database {
             mpsc::error::TrySendError::Full(_) => RunError::Overloaded,
             mpsc::error::TrySendError::Closed(_) => RunError::Ended,
         })?;
-        answered.await.unwrap_or(Err(RunError::Ended))
+        loop {
+            if let Ok(answer) = timeout_at(turn.due().into(), &mut answered).await {
+                return answer.unwrap_or(Err(RunError::Ended));
+            }
+            if let Some(error) = turn.give_up() {
+                return Err(error);
+            }
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use jadpo_core::d1::{OVERLOADED, TIMED_OUT, TOO_LARGE, TRANSACTION_REFUSED, text};
+use jadpo_core::d1::{OVERLOADED, QUEUED_TOO_LONG, TIMED_OUT, TOO_LARGE, TRANSACTION_REFUSED, text};
 use rusqlite::ErrorCode;
 
 /// Why a database could not be opened.
@@ -45,6 +45,8 @@ pub enum RunError {
     Open(OpenError),
     /// Too many requests wait already.
     Overloaded,
+    /// It was not its turn in time.
+    WaitedTooLong,
     /// The database's thread ended under it.
     Ended,
     /// A statement would begin or end a transaction.
@@ -81,6 +83,7 @@ impl fmt::Display for RunError {
         match self {
             Self::Open(error) => error.fmt(f),
             Self::Overloaded => f.write_str(OVERLOADED),
+            Self::WaitedTooLong => f.write_str(QUEUED_TOO_LONG),
             Self::Ended => f.write_str("the database's thread ended; the next request opens it again"),
             Self::Transaction => f.write_str(TRANSACTION_REFUSED),
             Self::TimedOut => f.write_str(TIMED_OUT),

@@ -1,6 +1,7 @@
 //! D1 databases on this machine: each is a `SQLite` file with a thread of its own, held to D1's rules
 //! (`jadpo_core::d1`) and asked by the binding that workerd itself has.
 
+mod clock;
 mod database;
 mod error;
 mod fence;
@@ -10,6 +11,9 @@ mod migrate;
 mod open;
 mod ran;
 mod run;
+mod texts;
+mod turn;
+mod watch;
 mod written;
 
 use std::collections::BTreeMap;

@@ -3,16 +3,19 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use jadpo_core::d1::{Answer, Cell, Meta, Piece, Refusal, Request, Statement, Value, pieces, text};
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{CachedStatement, Connection, ToSql};
+use rusqlite::{CachedStatement, Connection, InterruptHandle, ToSql};
 
+use super::clock::Clock;
 use super::error::{OpenError, RunError};
 use super::fence::Fence;
 use super::ran::{Collected, Ran};
+use super::texts;
+use super::turn::Turn;
+use super::watch::watch;
 use super::written::{self, Write};
 use crate::host::now_ms;
 
@@ -30,35 +33,13 @@ pub(super) struct Base {
     connection: Connection,
     fence: Fence,
     clock: Clock,
+    interrupt: Arc<InterruptHandle>,
+    /// The turn of the request that is served.
+    pub(super) turn: Turn,
     /// What statements write, by their texts: SQLite tells only when it compiles one, and keeps it compiled.
     known: BTreeMap<String, Vec<Write>>,
     /// What a session is told that it has seen: the time and the number of the last change.
     bookmark: (i64, u32),
-}
-
-/// When statements must be over.
-#[derive(Clone)]
-struct Clock {
-    start: Instant,
-    /// Milliseconds since the start.
-    deadline_ms: Arc<AtomicU64>,
-    /// How long a request's statements may run.
-    limit: Duration,
-}
-
-impl Clock {
-    fn elapsed_ms(&self) -> u64 {
-        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
-    }
-
-    fn is_over(&self) -> bool {
-        self.elapsed_ms() > self.deadline_ms.load(Ordering::Relaxed)
-    }
-
-    fn set(&self) {
-        let limit_ms = u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX);
-        self.deadline_ms.store(self.elapsed_ms().saturating_add(limit_ms), Ordering::Relaxed);
-    }
 }
 
 /// Where a statement's rows go.
@@ -72,10 +53,13 @@ impl Base {
     pub(super) fn new(mut connection: Connection, file: &Path, limit: Duration) -> Result<Self, OpenError> {
         let unusable = |error: rusqlite::Error| OpenError::unusable(file, &error);
         let fence = Fence::build(&mut connection).map_err(unusable)?;
-        let clock = Clock { start: Instant::now(), deadline_ms: Arc::new(AtomicU64::new(u64::MAX)), limit };
+        let clock = Clock::new(limit);
+        texts::add(&connection, &clock).map_err(unusable)?;
         let watched = clock.clone();
         connection.progress_handler(STEPS_BETWEEN_LOOKS, Some(move || watched.is_over())).map_err(unusable)?;
-        Ok(Self { connection, fence, clock, known: BTreeMap::new(), bookmark: (now_ms(), 0) })
+        let interrupt = Arc::new(connection.get_interrupt_handle());
+        let (known, bookmark) = (BTreeMap::new(), (now_ms(), 0));
+        Ok(Self { connection, fence, clock, interrupt, turn: Turn::new(), known, bookmark })
     }
 
     /// Runs a request's statements as one transaction.
@@ -114,7 +98,8 @@ impl Base {
         alone: Option<&str>,
         work: impl FnOnce(&mut Self) -> Result<T, RunError>,
     ) -> Result<T, RunError> {
-        self.clock.set();
+        self.turn.begin()?;
+        let until = self.clock.set();
         if !self.connection.is_autocommit() {
             // The end of an earlier one failed.
             self.own("ROLLBACK")?;
@@ -134,20 +119,32 @@ impl Base {
             self.own("BEGIN IMMEDIATE")?;
         }
         let before = self.connection.total_changes();
+        let watched = watch(Arc::clone(&self.interrupt), until);
         let outcome = work(self);
+        drop(watched);
         self.fence.put(false);
-        let outcome = outcome.and_then(|done| self.own("COMMIT").map(|()| done));
+        let outcome = outcome.and_then(|done| {
+            self.in_time()?;
+            self.turn.end()?;
+            self.own("COMMIT").map(|()| done)
+        });
         // What failed at the end, too, leaves the transaction open; a conflict may have ended it already.
         if outcome.is_err() && !self.connection.is_autocommit() {
             // The time may be over, which would interrupt this as well.
-            self.clock.deadline_ms.store(u64::MAX, Ordering::Relaxed);
+            self.clock.clear();
             self.own("ROLLBACK")?;
         }
         if !reads || self.connection.total_changes() != before {
             self.bookmark = (now_ms().max(self.bookmark.0), self.bookmark.1.wrapping_add(1));
         }
-        self.clock.deadline_ms.store(u64::MAX, Ordering::Relaxed);
+        self.clock.clear();
         outcome
+    }
+
+    /// # Errors
+    /// The time is over.
+    fn in_time(&self) -> Result<(), RunError> {
+        if self.clock.is_over() { Err(RunError::TimedOut) } else { Ok(()) }
     }
 
     /// One statement of a request: all but the last of its pieces for their effect alone.
@@ -177,6 +174,7 @@ impl Base {
         if piece.blank {
             return Err(no_statement());
         }
+        self.in_time()?;
         self.fence.put(true);
         let mut prepared = self.connection.prepare_cached(piece.sql).map_err(|error| self.error(&error))?;
         if prepared.parameter_count() > 0 {
@@ -216,6 +214,7 @@ impl Base {
         before: &Sizes,
         began: Instant,
     ) -> Result<(), RunError> {
+        self.in_time()?;
         self.fence.put(true);
         let mut prepared = self.connection.prepare_cached(sql).map_err(|error| self.error(&error))?;
         let compiled = self.fence.writes();

@@ -102,7 +102,8 @@ async fn a_file_that_is_no_database_is_said_to_be_none_and_may_be_mended() {
     std::fs::create_dir_all(it.databases.folder()).expect("a folder");
     let file = it.databases.file("main").expect("a key");
     std::fs::write(&file, "x".repeat(10_000)).expect("a file");
-    assert!(it.error("SELECT 1").await.contains("file is not a database"), "{}", it.error("SELECT 1").await);
+    let said = it.error("SELECT 1").await;
+    assert!(said.contains("file is not a database"), "{said}");
     std::fs::remove_file(file).expect("it was there");
     assert_eq!(it.rows("SELECT 1").await, json!([[1]]));
 }
@@ -212,6 +213,46 @@ fn statements_that_run_for_too_long_are_stopped_and_leave_nothing() {
         "INSERT INTO t VALUES (1); WITH RECURSIVE c AS (SELECT 1 UNION ALL SELECT 1 FROM c) SELECT count(*) FROM c";
     assert_eq!(base.execute(endless), Err(RunError::TimedOut));
     assert_eq!(base.execute("SELECT count(*) FROM t").expect("it goes on")[0].rows, [[json!(0)]]);
+}
+
+#[test]
+fn statements_of_few_long_operations_are_stopped_too_and_what_follows_is_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("main.db");
+    let connection = open::open(&file).expect("it opens");
+    let mut base = run::Base::new(connection, &file, std::time::Duration::from_millis(200)).expect("it is set up");
+    base.execute("CREATE TABLE t (a)").expect("it is quick");
+    // A minute of them, each too short to notice and the whole too few for SQLite to look at the clock.
+    let long = "WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT 1500), \
+        v (a) AS MATERIALIZED (SELECT hex(zeroblob(900000))) \
+        SELECT sum(length(upper(lower(upper(lower(v.a || c.n)))))) FROM c, v";
+    for sql in [long.to_owned(), format!("INSERT INTO t VALUES (1); {long}"), format!("INSERT INTO t {long}")] {
+        let began = std::time::Instant::now();
+        assert_eq!(base.execute(&sql), Err(RunError::TimedOut));
+        assert!(began.elapsed() < std::time::Duration::from_secs(5), "{:?}", began.elapsed());
+        assert_eq!(base.execute("SELECT count(*) FROM t").expect("it goes on")[0].rows, [[json!(0)]]);
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_waits_for_too_long_is_told_so_and_does_nothing() {
+    let it = pair();
+    it.rows("CREATE TABLE t (a)").await;
+    let (go, wait) = std::sync::mpsc::channel::<()>();
+    let database = it.databases.database("main").expect("it opens");
+    let holds = database.with(move |_| {
+        let _ = wait.recv();
+        Ok(())
+    });
+    let waits = async {
+        let write = |base: &mut run::Base| base.execute("INSERT INTO t VALUES (1)");
+        let answer = database.in_turn(turn::Turn::within(std::time::Duration::from_millis(50)), write).await;
+        go.send(()).expect("it waits");
+        answer
+    };
+    let (held, waited) = tokio::join!(holds, waits);
+    assert_eq!((held, waited), (Ok(()), Err(RunError::WaitedTooLong)));
+    assert_eq!(it.rows("SELECT count(*) FROM t").await, json!([[0]]));
 }
 
 #[tokio::test]
