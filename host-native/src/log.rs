@@ -76,6 +76,11 @@ fn line_for_people(entry: &LogEntry, at_ms: i64) -> String {
         Level::Error => RED,
     };
     let _ = write!(line, "{colour}{}{RESET}", entry.event);
+    // The event of what a Worker logs is the same for every level.
+    if entry.event == "worker.log" && entry.level != Level::Info {
+        let level = if entry.level == Level::Warn { "warn" } else { "error" };
+        let _ = write!(line, "  {colour}{level}{RESET}");
+    }
     for (name, value) in &entry.fields {
         let text = match value {
             Value::Null => continue,
@@ -127,6 +132,19 @@ mod tests {
         let line = line_for_people(&LogEntry { level: Level::Warn, event: "function.failed", fields }, 3_723_000);
         let plain = anstream::adapter::strip_str(&line).to_string();
         assert_eq!(plain, "01:02:03 function.failed  jobs  pay  attempt 2  12 ms  boom  [2Jgone \n");
+    }
+
+    #[test]
+    fn what_a_worker_warns_of_does_not_read_as_what_it_logs() {
+        let line = |level| {
+            let entry = LogEntry { level, event: "worker.log", fields: vec![("text", "x".into())] };
+            anstream::adapter::strip_str(&line_for_people(&entry, 0)).to_string()
+        };
+        let lines = [Level::Info, Level::Warn, Level::Error].map(line);
+        assert_eq!(
+            lines.map(|line| line.get(9..).unwrap().to_owned()),
+            ["worker.log  x\n", "worker.log  warn  x\n", "worker.log  error  x\n"]
+        );
     }
 
     #[test]

@@ -23,9 +23,10 @@ test("code, what it imports, the Wrangler file and secrets are followed", async 
 	const server = await run(t, [worker(script, { files, vars: { V: "v" } })]);
 	const write = (path, text) => writeFileSync(join(server.folder, "changing", path), text);
 	assert.deepEqual(await server.ask("changing", "/"), ["one", "v", null]);
-	await reloaded(server, () => write("word.js", "export const word = 'two';"));
+	const code = await reloaded(server, () => write("word.js", "export const word = 'two';"));
+	assert.equal(code.changed, "code");
 	assert.deepEqual(await server.ask("changing", "/"), ["two", "v", null]);
-	await reloaded(server, () => write(".dev.vars", "S=secret\n"));
+	assert.equal((await reloaded(server, () => write(".dev.vars", "S=secret\n"))).changed, "secret S is new");
 	assert.deepEqual(await server.ask("changing", "/"), ["two", "v", "secret"]);
 	await reloaded(server, () => server.write(worker(script, { files: { "word.js": "export const word = 'two';" }, vars: { V: "w" } })));
 	assert.deepEqual(await server.ask("changing", "/"), ["two", "w", "secret"]);
@@ -37,6 +38,7 @@ test("what does not build or does not start leaves the old code running, and say
 	const server = await run(t, [worker(says("old"))]);
 	const build = await reloaded(server, () => server.write(worker("let x = ;")), "worker.broken");
 	assert.match(build.text, /worker\.js:1:8/);
+	assert.match(build.runs_on, /goes on, as it was made at \d{4}-/);
 	assert.equal(await server.ask("changing", "/"), "old");
 	const start = await reloaded(server, () => server.write(worker("throw new Error('early'); export default {};")), "worker.broken");
 	assert.match(start.text, /early/);
@@ -48,6 +50,22 @@ test("what does not build or does not start leaves the old code running, and say
 	assert.equal(await server.ask("changing", "/"), "old");
 	await reloaded(server, () => server.write(worker(says("new"))));
 	assert.equal(await server.ask("changing", "/"), "new");
+});
+
+test("which settings of the Wrangler file changed is said, and what it warns of once for each change of it", async (t) => {
+	const queues = (more) => ({ queues: { producers: [{ binding: "Q", queue: "jobs", delivery_delay: 1 }], consumers: [{ queue: "jobs", ...more }] } });
+	const script = (word) => `export default { fetch: () => Response.json("${word}"), queue() {} };`;
+	const server = await run(t, [worker(script("a"), queues({}))]);
+	const warned = () => server.log.filter((it) => it.event === "worker.file");
+	assert.equal(warned().length, 1);
+	assert.equal(warned()[0].why.match(/delivery_delay/g).length, 1);
+	for (const word of ["b", "c"]) {
+		await reloaded(server, () => writeFileSync(join(server.folder, "changing/worker.js"), script(word)));
+	}
+	assert.equal(warned().length, 1);
+	const changed = await reloaded(server, () => server.write(worker(script("c"), { ...queues({ max_retries: 7 }), vars: { V: "hidden" } })));
+	assert.equal(changed.changed, "queue jobs: max_retries 3 → 7; variable V is new");
+	assert.equal(warned().length, 2);
 });
 
 test("a file that appears after it was missed is seen", async (t) => {

@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { refused, run } from "./lib/dev.mjs";
+import { begun, refused, run } from "./lib/dev.mjs";
 import { isAlive, until, workerdOf } from "./lib/processes.mjs";
 
 const EMPTY_WASM = Uint8Array.from([0, 97, 115, 109, 1, 0, 0, 0]);
@@ -136,6 +136,24 @@ test("a build command makes the entry, and one that fails says why", async (t) =
 	const { code, said } = refused(t, [{ name: "made", main: "made/i.js", script: "", build: fails }]);
 	assert.equal(code, 2);
 	assert.match(said, /build command of the Worker `made` ended with 3[^]*this is why/);
+});
+
+test("a stop while a build runs ends it with all that it started, and leaves nothing behind", async (t) => {
+	const scratch = mkdtempSync(join(tmpdir(), "jadpo-build-"));
+	t.after(() => rmSync(scratch, { recursive: true, force: true }));
+	const command = "sleep 60 & echo $! > first; sleep 61 & echo $! > second; wait";
+	const server = begun(t, [{ name: "built", script: answers("1"), build: { command } }], { env: { TMPDIR: scratch } });
+	const pids = await until(() => {
+		try {
+			const all = ["first", "second"].map((name) => Number(readFileSync(join(server.folder, "built", name), "utf8")));
+			return all.every(Boolean) && all;
+		} catch {
+			return undefined;
+		}
+	}, "the build runs");
+	await server.stop();
+	await until(() => !pids.some(isAlive), "what it started has ended");
+	assert.deepEqual(readdirSync(scratch), []);
 });
 
 test("a Worker finds its variables as they were written, whatever they hold", async (t) => {
@@ -293,6 +311,51 @@ test("every line that a Worker logs has its event, and what it throws has a stac
 	assert.match(threw.text, /^Uncaught TypeError: no .* good\n.*src\/i\.ts:9:/);
 });
 
+test("an error that is logged comes with its stack, a format is followed, and what is dropped is counted", async (t) => {
+	const script = `
+		export default {
+			async fetch(request) {
+				console.error("it failed:", new RangeError("too far"));
+				console.log("%s of %d%%", "five", 5, { more: 1 });
+				if (request.url.endsWith("/much")) for (let i = 0; i < 100_000; i += 1) console.log("line " + i + " " + "x".repeat(180));
+				return Response.json(1);
+			},
+		};`;
+	const server = await run(t, [{ name: "logs", script }]);
+	await server.ask("logs", "/");
+	const failed = await server.logged("worker.log", (it) => /it failed/.test(it.text));
+	assert.match(failed.text, /^it failed: RangeError: too far\n.*worker\.js:4:/);
+	await server.logged("worker.log", (it) => it.text === 'five of 5% {"more":1}');
+	await server.ask("logs", "/much");
+	const dropped = await server.logged("worker.log", (it) => /lines were dropped here/.test(it.text));
+	const lines = () => server.log.filter((it) => /^line \d/.test(it.text)).length;
+	await until(() => lines() + Number.parseInt(dropped.text, 10) >= 100_000, "every line is there or counted");
+});
+
+test("in development each request has a line, and who asks is told what was thrown", async (t) => {
+	const script = `
+		export default {
+			async fetch(request) {
+				if (request.url.includes("/throws")) throw new TypeError("no good");
+				if (request.url.includes("/own")) return new Response("Internal Server Error", { status: 500 });
+				return new Response("fine", { status: 201 });
+			},
+		};`;
+	const worker = { name: "asked", script };
+	const dev = await run(t, [worker]);
+	await fetch(new URL("/a?b=c", dev.urls.asked), { method: "POST", body: "x" });
+	const line = await dev.logged("worker.http");
+	assert.deepEqual([line.worker, line.during, line.status, typeof line.ms], ["asked", "POST /a?b=c", 201, "number"]);
+	const threw = await fetch(new URL("/throws?x", dev.urls.asked));
+	assert.equal(threw.status, 500);
+	assert.match(await threw.text(), /^Uncaught TypeError: no good\n.*worker\.js:4:/);
+	assert.equal(await (await fetch(new URL("/own", dev.urls.asked))).text(), "Internal Server Error");
+
+	const serve = await run(t, [worker], { command: "serve" });
+	assert.equal(await (await fetch(new URL("/throws", serve.urls.asked))).text(), "Internal Server Error");
+	assert.ok(!serve.log.some((it) => it.event === "worker.http"));
+});
+
 test("a Worker that consumes a queue or has a cron and no handler for it is told so at the start", async (t) => {
 	const worker = { name: "deaf", script: answers("1"), triggers: { crons: ["0 0 1 1 *"] } };
 	const server = await run(t, [{ ...worker, queues: { consumers: [{ queue: "jobs" }] } }]);
@@ -359,6 +422,21 @@ test("workerd ends with jadpo, however that ends, and nothing is left behind", a
 		left.push(readdirSync(scratch).length);
 	}
 	assert.deepEqual(left, [0, 0, 1, 0], "what a killed one could not remove, the next one does");
+});
+
+test("who stops the server is told which batches it waits for", async (t) => {
+	const script = `export default {
+		async fetch(request, env) { await env.JOBS.send("x"); return Response.json(1); },
+		async queue() { console.log("begins"); await scheduler.wait(2000); },
+	};`;
+	const queues = { producers: [{ binding: "JOBS", queue: "jobs" }], consumers: [{ queue: "jobs", max_batch_timeout: 0 }] };
+	const server = await run(t, [{ name: "slow", script, queues }]);
+	await server.ask("slow", "/");
+	await server.logged("worker.log", (it) => it.text === "begins");
+	const ended = server.stop();
+	const waiting = await server.logged("server.waiting");
+	assert.equal(waiting.waits_for, "a batch of the Worker slow");
+	await ended;
 });
 
 test("a batch that runs when the server is told to stop is finished and settled", async (t) => {

@@ -158,6 +158,7 @@ fn start(
         tells_every_call: true,
     };
     let app = program.app.clone();
+    let has_app = args.file.is_some() && built.is_none();
     let (sources, secrets) = built.map_or((Vec::new(), &[][..]), |built| (built.sources.clone(), &built.secrets));
     let plan = Plan {
         program,
@@ -177,10 +178,12 @@ fn start(
             running::log_api(host, report, at, true);
             workers::tell(host, workers);
         } else {
-            let when = if is_immediate {
-                "a POST runs the functions and answers every attempt".to_owned()
-            } else {
-                format!("what is due is delivered every {} s", tick.as_secs_f64())
+            let every = tick.as_secs_f64();
+            let when = match (is_immediate, workers.is_empty(), has_app) {
+                (true, ..) => "a POST runs the functions and answers every attempt".to_owned(),
+                (_, true, _) => format!("what is due is delivered every {every} s"),
+                (_, _, true) => format!("what is due is delivered every {every} s, and to Workers as it comes"),
+                (_, _, false) => "what is due is delivered as it comes".to_owned(),
             };
             announce(&app, args, report, (at.unwrap_or(args.listen), &when), workers);
         }

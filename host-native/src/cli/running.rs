@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,7 @@ use jadpo_core::trigger::Triggers;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::sleep;
 
 use super::output::{self, Exit};
 use super::workers::{self, Running};
@@ -25,7 +27,7 @@ use crate::http::Client;
 use crate::log;
 use crate::server::{Access, Ended, Options, Report, Server, declare, declare_workers, let_pull, report, secrets};
 use crate::store::{Durability, OpenError, OpenStore, StoreLock};
-use crate::workerd::{self, Failure, Prepared, Started};
+use crate::workerd::{self, Failure, Prepared, Started, Workerd};
 
 /// What keeps a server from starting: what happened, what to do, and the exit code.
 pub(super) struct Stop {
@@ -92,14 +94,29 @@ pub(super) fn run(
 ) -> Result<(), Stop> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Stop::failed(format!("cannot start: {error}"), None))?;
+    let signals = {
+        let _within = runtime.enter();
+        Signals::new().map_err(|error| Stop::failed(format!("cannot listen for signals: {error}"), None))?
+    };
+    let mut stop = Box::pin(signals.any());
     // What is wrong with a Worker is told before anything is opened.
     let workers = match plan.workers.take() {
-        Some(workers) => Some(runtime.block_on(Prepared::new(workers)).map_err(worker_stop)?),
+        Some(workers) => {
+            let prepared = runtime.block_on(async {
+                tokio::select! {
+                    prepared = Prepared::new(workers) => Some(prepared),
+                    // A build may take long, and what it has begun ends with it.
+                    _ = &mut stop => None,
+                }
+            });
+            let Some(prepared) = prepared else { return Ok(()) };
+            Some(prepared.map_err(worker_stop)?)
+        }
         None => None,
     };
     let lock = locked(plan.store).map_err(store_stop)?;
     let store = OpenStore::create_with(plan.store, plan.durability).map_err(store_stop)?;
-    let ended = runtime.block_on(serve(plan, workers, &store, options, announce));
+    let ended = runtime.block_on(serve(plan, workers, &store, stop, options, announce));
     // First the runtime, which holds handles of the store; then the store; then the right to it.
     drop(runtime);
     store.close();
@@ -134,11 +151,11 @@ async fn serve(
     plan: Plan<'_>,
     workers: Option<Prepared>,
     store: &OpenStore,
+    mut stop: Stopping,
     options: impl FnOnce(Option<SocketAddr>) -> Options,
     announce: impl FnOnce(&NativeHost, &Report, Option<SocketAddr>, &[Running]),
 ) -> Result<(), Stop> {
     let Plan { program, triggers, folder, listen, linked, lets_pull, migrates, .. } = plan;
-    let signals = Signals::new().map_err(|error| Stop::failed(format!("cannot listen for signals: {error}"), None))?;
     let listener = match listen {
         Some(address) => Some(bind(address).await?),
         None => None,
@@ -151,7 +168,6 @@ async fn serve(
         let help = "change the app file, or the store's queues with `jadpo queues`".to_owned();
         Stop::failed(format!("the declared queues cannot be made: {error}"), Some(help))
     })?;
-    let mut stop = Box::pin(signals.any());
     let workers = match workers {
         Some(prepared) => tokio::select! {
             begun = begin(prepared, &broker, &triggers, migrates) => Some(begun?),
@@ -176,8 +192,9 @@ async fn serve(
     let serving = Serving::new(program.clone(), mode, at.map(|at| format!("http://{at}")), now_ms());
     broker.set_serving(&serving).await.map_err(unusable)?;
     let app = App::new(program);
+    let runs = workers.as_ref().map(|(started, _)| started.handle());
     let server = Server { host, app, broker, functions, triggers, listener, workers, options };
-    match server.run(stop).await {
+    match server.run(stopping(stop, runs)).await {
         Ended::Stopped => Ok(()),
         Ended::Failed => {
             let help = "what was answered is kept; start it again, and tell of the panic that it has logged".to_owned();
@@ -234,6 +251,29 @@ async fn answers_as_jadpo(address: SocketAddr) -> bool {
         Some(answer.ends_with(b"\r\n\r\nok\n"))
     };
     matches!(tokio::time::timeout(Duration::from_millis(500), asking).await, Ok(Some(true)))
+}
+
+/// Until a signal comes; its name.
+type Stopping = Pin<Box<dyn Future<Output = &'static str>>>;
+
+/// How soon after the first signal it is said what is waited for.
+const WAITS_SAID_AFTER: Duration = Duration::from_millis(300);
+
+/// Until a signal comes. Then whoever sent it is told what is still waited for, and that the next one ends it.
+async fn stopping(stop: Stopping, runs: Option<Workerd>) -> &'static str {
+    let signal = stop.await;
+    if let Some(workerd) = runs {
+        tokio::spawn(async move {
+            sleep(WAITS_SAID_AFTER).await;
+            let runs = workerd.runs();
+            if !runs.is_empty() {
+                let why = "Ctrl-C again, or a second signal, ends it at once; what runs is then tried again";
+                let fields = vec![("waits_for", runs.join(", ").into()), ("why", why.into())];
+                log::write(&LogEntry { level: Level::Info, event: "server.waiting", fields });
+            }
+        });
+    }
+    signal
 }
 
 struct Signals {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use jadpo_core::host::{Host, Level, LogEntry};
-use jadpo_core::workers::Worker;
+use jadpo_core::workers::{Consumer, Database, Worker};
 
 use super::load;
 use super::output;
@@ -159,31 +159,23 @@ pub(super) fn announce(all: &[Running]) {
 
 /// What a Worker has, a line for each.
 fn parts(worker: &Worker) -> Vec<String> {
-    let mut parts = Vec::new();
-    for consumer in &worker.consumers {
-        let set = consumer.settings();
-        let (size, wait) = (set.batch_size, f64::from(set.batch_wait_ms) / 1_000.0);
-        let retries = match set.max_retries {
-            1 => "1 retry".to_owned(),
-            retries => format!("{retries} retries"),
-        };
-        let then = match &consumer.dead_letter_queue {
-            Some(queue) => format!("then to {queue}"),
-            None => "then deleted".to_owned(),
-        };
-        parts.push(format!("consumes {}: batches of {size}, after {wait} s; {retries}, {then}", consumer.queue));
-    }
-    let sends = worker.producers.iter().map(|producer| format!("{} (env.{})", producer.queue, producer.binding));
-    let calls = worker.services.iter().map(|service| format!("{} (env.{})", service.service, service.binding));
-    let stores = worker.databases.iter().map(|database| {
-        format!("{} (env.{})", database.name.as_deref().unwrap_or(&database.binding), database.binding)
+    let mut parts: Vec<String> = worker.environment.iter().map(|name| format!("environment {name}")).collect();
+    parts.extend(worker.consumers.iter().map(|it| format!("consumes {}: {}", it.queue, consumed(it))));
+    let sends = worker.producers.iter().map(|it| {
+        let delay = it.delivery_delay_s.map(|delay| format!(", {delay} s later")).unwrap_or_default();
+        format!("{} (env.{}{delay})", it.queue, it.binding)
     });
+    let calls = worker.services.iter().map(|service| format!("{} (env.{})", service.service, service.binding));
+    let stores = worker.databases.iter().map(|it| format!("{} (env.{})", database(it), it.binding));
     let objects = worker.durable_objects.iter().map(|object| format!("{} (env.{})", object.class, object.binding));
-    let lists: [(&str, Vec<String>); 4] = [
+    // Secrets that no file lists are not known until they are read.
+    let lists: [(&str, Vec<String>); 6] = [
         ("sends to", sends.collect()),
         ("calls", calls.collect()),
         ("D1", stores.collect()),
         ("objects", objects.collect()),
+        ("variables", worker.vars.keys().cloned().collect()),
+        ("secrets", worker.secrets_required.clone()),
     ];
     for (what, list) in lists {
         if !list.is_empty() {
@@ -194,6 +186,31 @@ fn parts(worker: &Worker) -> Vec<String> {
         parts.push(format!("cron {}", worker.crons.join(" | ")));
     }
     parts
+}
+
+/// How a Worker consumes a queue, with what holds where its file says nothing.
+pub(super) fn consumed(consumer: &Consumer) -> String {
+    let set = consumer.settings();
+    let mut said = vec![format!("batches of {}, after {} s", set.batch_size, f64::from(set.batch_wait_ms) / 1_000.0)];
+    said.extend(set.max_concurrency.map(|most| format!("{most} side by side")));
+    said.push(match set.max_retries {
+        0 => "no retry".to_owned(),
+        1 => "1 retry".to_owned(),
+        retries => format!("{retries} retries"),
+    });
+    if set.retry_delay_s > 0 && set.max_retries > 0 {
+        said.push(format!("each {} s later", set.retry_delay_s));
+    }
+    said.push(match set.dead_letter_queue {
+        Some(queue) => format!("then to {queue}"),
+        None => "then deleted".to_owned(),
+    });
+    said.join(", ")
+}
+
+/// What a database is called.
+pub(super) fn database(database: &Database) -> &str {
+    database.name.as_deref().unwrap_or(&database.binding)
 }
 
 /// The Workers, as lines of the log.

@@ -142,16 +142,17 @@ async fn listen(stderr: Option<ChildStderr>, tail: &mut Vec<u8>) {
 }
 
 /// A process group that is killed whole unless it has ended.
-struct Group(Option<u32>);
+pub(crate) struct Group(Option<u32>);
 
 impl Group {
-    fn of(id: Option<u32>) -> Self {
+    /// Of the program that leads it.
+    pub(crate) fn of(id: Option<u32>) -> Self {
         running().extend(id);
         Self(id)
     }
 
     /// It has ended by itself, and its number may be another's soon.
-    fn has_ended(mut self) {
+    pub(crate) fn has_ended(mut self) {
         if let Some(id) = self.0.take() {
             running().remove(&id);
         }

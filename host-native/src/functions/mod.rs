@@ -15,6 +15,7 @@ use jadpo_core::trigger::{FunctionCall, FunctionOutcome};
 
 use crate::broker::Broker;
 use crate::http::{Client, Unposted};
+pub(crate) use exec::Group;
 use linked::Failure;
 pub use linked::{Linked, LinkedCall};
 

@@ -289,10 +289,13 @@ fn started(shared: &State, at: Option<SocketAddr>) -> Vec<(&'static str, Value)>
         (_, Access::Machine { .. }) => ("immediate", shared.options.immediate.into()),
         _ => ("tick_s", json!(shared.options.tick_every.map(|every| every.as_secs_f32()))),
     };
-    vec![
-        ("app", Some(shared.app.program.app.as_str()).filter(|app| !app.is_empty()).into()),
+    // Where there are only Workers there is no app.
+    let app = Some(shared.app.program.app.as_str()).filter(|app| !app.is_empty());
+    let app = app.map(|app| ("app", Value::from(app)));
+    let rest = [
         ("url", at.map_or(Value::Null, |at| format!("http://{at}").into())),
         tick,
         ("process", std::process::id().into()),
-    ]
+    ];
+    app.into_iter().chain(rest).collect()
 }

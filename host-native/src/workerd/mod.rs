@@ -5,6 +5,7 @@
 //! what is asked of databases, and what Workers log.
 
 mod bundle;
+mod changes;
 pub mod child;
 mod config;
 mod failure;
@@ -22,17 +23,21 @@ mod reload;
 mod run;
 mod secrets;
 mod tails;
+mod told;
 mod tools;
+mod visitors;
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::{Request, StatusCode};
 use jadpo_core::workers::Worker;
+use percent_encoding::percent_decode_str;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
@@ -64,6 +69,42 @@ pub struct Workerd {
     phases: Phases,
     workers: watch::Receiver<Arc<Vec<Worker>>>,
     tails: Tails,
+    running: Running,
+}
+
+/// Batches and occurrences that run now, each kind with how many there are: `batches of NAME`.
+#[derive(Debug, Clone, Default)]
+struct Running(Arc<Mutex<BTreeMap<(String, bool), usize>>>);
+
+/// One that runs, until it is dropped.
+struct Runs(Running, (String, bool));
+
+impl Running {
+    fn begin(&self, path_and_query: &str) -> Runs {
+        let worker = path_and_query.split_once("worker=").map(|(_, worker)| worker).unwrap_or_default();
+        let worker = worker.split('&').next().unwrap_or_default();
+        let worker = percent_decode_str(worker).decode_utf8_lossy().into_owned();
+        let of = (worker, path_and_query.starts_with("/scheduled"));
+        *self.lock().entry(of.clone()).or_default() += 1;
+        Runs(self.clone(), of)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(String, bool), usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Runs {
+    fn drop(&mut self) {
+        let Self(running, of) = self;
+        let mut all = running.lock();
+        let left = all.get(of).map_or(0, |count| count.saturating_sub(1));
+        if left == 0 {
+            all.remove(of);
+        } else {
+            all.insert(of.clone(), left);
+        }
+    }
 }
 
 /// Why a dispatch has no answer.
@@ -92,6 +133,21 @@ impl Workerd {
         self.workers.clone()
     }
 
+    /// What runs now, in words: `2 batches of the Worker NAME`.
+    #[must_use]
+    pub fn runs(&self) -> Vec<String> {
+        let in_words = |((worker, is_cron), count): (&(String, bool), &usize)| {
+            let what = match (is_cron, count) {
+                (false, 1) => "a batch".to_owned(),
+                (false, count) => format!("{count} batches"),
+                (true, 1) => "a cron's occurrence".to_owned(),
+                (true, count) => format!("{count} crons' occurrences"),
+            };
+            format!("{what} of the Worker {worker}")
+        };
+        self.running.lock().iter().map(in_words).collect()
+    }
+
     /// What the handler of a queue's batches threw last, or that of crons if there is no queue, if it has since then. It
     /// is waited for a little.
     pub async fn thrown(&self, worker: &str, queue: Option<&str>, since: Instant) -> Option<String> {
@@ -111,7 +167,7 @@ impl Workerd {
     ) -> Result<(StatusCode, Bytes), CallError> {
         let until = Instant::now() + limit;
         let up = self.phases.up(until).await.map_err(CallError::NotStarted)?;
-        let _busy = up.begin();
+        let (_busy, _runs) = (up.begin(), self.running.begin(path_and_query));
         let request = Request::post(path_and_query)
             .header(hyper::header::HOST, "dispatcher")
             .body(Full::new(body).map_err(|never| match never {}).boxed_unsync())

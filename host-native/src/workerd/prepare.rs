@@ -22,12 +22,14 @@ use super::inner::{self, Asked};
 use super::phase::{Phase, Phases};
 use super::process::Process;
 use super::project::{self, Loading, Project};
-use super::proxy::{Door, Visitors};
+use super::proxy::Door;
 use super::reload::Seen;
-use super::run::Keeper;
+use super::run::{Keeper, Made};
 use super::tails::Tails;
+use super::told::Told;
 use super::tools::{Named, Tool, newest_date};
-use super::{Source, Workerd, proxy, reload};
+use super::visitors::Visitors;
+use super::{Running, Source, Workerd, proxy, reload};
 use crate::server::connections::descriptors;
 
 /// Longest path of the folder of the sockets: the system takes 108 bytes for a socket's whole path, some 104.
@@ -126,6 +128,7 @@ impl Prepared {
             newest_date: newest_date(&program).await,
             is_dev: options.is_dev,
             from_environment: options.secrets.clone(),
+            told: Told::default(),
         };
         let scratch = scratch()?;
         let (projects, seen) = reload::load(&options.sources, &loading, scratch.folder.path()).await?;
@@ -185,11 +188,12 @@ impl Prepared {
             maps: tails.maps.clone(),
             phase,
             workers,
+            made: Made::default(),
         };
         let inner = UnixListener::bind(keeper.inner());
         let inner = inner.map_err(|error| Failure::failed(format!("cannot listen for workerd: {error}"), ""))?;
         let process = keeper.start(&projects).await?;
-        let handle = Workerd { phases: Phases(phases), workers: running, tails };
+        let handle = Workerd { phases: Phases(phases), workers: running, tails, running: Running::default() };
         Ok(Started { handle, addresses, options, loading, keeper, process, projects, seen, inner, doors, scratch })
     }
 }
@@ -222,10 +226,13 @@ impl Started {
         let mut served = JoinSet::new();
         let visitors = Visitors::new(descriptors());
         for (index, listener) in doors.into_iter().enumerate() {
-            let door = Door { index, phases: handle.phases.clone(), visitors: visitors.clone() };
+            let (phases, visitors, tails) = (handle.phases.clone(), visitors.clone(), handle.tails.clone());
+            let (is_dev, workers) = (options.is_dev, handle.workers());
+            let door = Door { index, phases, visitors, is_dev, workers, tails };
             served.spawn(proxy::serve(listener, door, grace, closing.clone()));
         }
         let (reloaded, changed) = mpsc::channel(1);
+        let made = keeper.made.clone();
         let watching = options.is_dev.then(|| {
             let folder = scratch.folder.path().to_owned();
             tokio::spawn(reload::watch(
@@ -234,7 +241,7 @@ impl Started {
                 loading,
                 folder,
                 (projects.clone(), seen),
-                reloaded,
+                (reloaded, made),
             ))
         });
         // First the clients get their answers, then workerd goes, then what it asks.

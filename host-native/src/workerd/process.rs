@@ -103,8 +103,10 @@ impl Process {
     }
 
     /// Until it has not answered for so long.
-    pub(super) fn hangs(&self, limit: Duration) -> impl Future<Output = String> + use<> {
+    /// With Cloudflare's word for that.
+    pub(super) fn hangs(&self, limit: Duration) -> impl Future<Output = (&'static str, String)> + use<> {
         let dispatcher = self.up.dispatcher.clone();
+        let id = self.child.id();
         async move {
             loop {
                 sleep(PING_EVERY).await;
@@ -113,7 +115,12 @@ impl Process {
                 let Ok(request) = request else { continue };
                 // One that is broken off says that it ends, and that is somebody else's to see.
                 if timeout(limit, dispatcher.send(request)).await.is_err() {
-                    return format!("a handler held workerd's only thread for {} s", limit.as_secs());
+                    let limit = limit.as_secs();
+                    if id.is_some_and(is_stopped) {
+                        let why = format!("workerd was stopped by a signal (SIGSTOP), and did not go on for {limit} s");
+                        return ("daemonDown", why);
+                    }
+                    return ("exceededCpu", format!("a handler held workerd's only thread for {limit} s"));
                 }
             }
         }
@@ -134,6 +141,13 @@ impl Process {
         let id = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         id.is_some_and(|id| kill_process(id, Signal::TERM).is_ok())
     }
+}
+
+/// Whether a signal holds a process, where the system tells.
+fn is_stopped(id: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    // Its state follows its name, which is in brackets and may hold some.
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']))
 }
 
 fn how(status: ExitStatus) -> String {

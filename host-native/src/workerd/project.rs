@@ -15,7 +15,9 @@ use super::bundle::{Bundling, bundle};
 use super::failure::Failure;
 use super::modules::{self, Bundle};
 use super::secrets::{self, Secrets};
+use super::told::Told;
 use super::tools::{Named, Tool};
+use crate::functions::Group;
 use crate::log;
 
 /// A Worker that is ready to be run.
@@ -46,6 +48,8 @@ pub(super) struct Loading {
     pub(super) is_dev: bool,
     /// Secrets that the environment of this process has.
     pub(super) from_environment: Vec<String>,
+    /// What was said already.
+    pub(super) told: Told,
 }
 
 impl Project {
@@ -70,7 +74,7 @@ impl Project {
         let file = found(&source.file)?;
         let Given { worker, warnings } = described(&file, source.environment.as_deref())?;
         for warning in &warnings {
-            said(&file, warning);
+            said(&loading.told, &file, warning);
         }
         // Where it is without links: so esbuild names what it reads.
         let folder = file.parent().map(Path::to_owned).unwrap_or_default();
@@ -92,8 +96,8 @@ impl Project {
             let fields = vec![("worker", worker.name.as_str().into()), ("text", note.as_str().into())];
             log::write(&LogEntry { level: Level::Warn, event: "worker.bundle", fields });
         }
-        missing_handlers(&worker, &bundle);
-        let compatibility_date = date(&worker, loading.newest_date.as_deref());
+        missing_handlers(&loading.told, &file, &worker, &bundle);
+        let compatibility_date = date(&file, &worker, loading);
         let version = version(&file, &bundle);
         let files = std::iter::once(file).chain(secret_files).collect();
         Ok(Self { worker, folder, bundle, secrets: values, compatibility_date, version, files })
@@ -157,17 +161,18 @@ fn place(text: &str, at: usize) -> String {
     format!("{line}:{column}: ")
 }
 
-fn said(file: &Path, warning: &Note) {
-    let text = match &warning.help {
-        Some(help) => format!("{}: {}; {help}", warning.path, warning.message),
-        None => format!("{}: {}", warning.path, warning.message),
-    };
+fn said(told: &Told, file: &Path, warning: &Note) {
+    let Note { path, message, help, .. } = warning;
+    // Most messages name the place themselves.
+    let begin = if message.contains(&format!("`{path}`")) { String::new() } else { format!("{path}: ") };
+    let end = help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
+    let text = format!("{begin}{message}{end}");
     let fields = vec![("file", file.display().to_string().into()), ("why", text.into())];
-    log::write(&LogEntry { level: Level::Warn, event: "worker.file", fields });
+    told.say(file, Level::Warn, "worker.file", fields);
 }
 
 /// Says loudly what will fail each time: messages or occurrences for which the code has no handler.
-fn missing_handlers(worker: &Worker, bundle: &Bundle) {
+fn missing_handlers(told: &Told, file: &Path, worker: &Worker, bundle: &Bundle) {
     let queues: Vec<&str> = worker.consumers.iter().map(|consumer| consumer.queue.as_str()).collect();
     let crons: Vec<&str> = worker.crons.iter().map(String::as_str).collect();
     let wants = [("queue", "the queue", queues, " (11001)"), ("scheduled", "the cron trigger", crons, "")];
@@ -180,7 +185,7 @@ fn missing_handlers(worker: &Worker, bundle: &Bundle) {
             names.join(", ")
         );
         let fields = vec![("worker", worker.name.as_str().into()), ("why", why.into())];
-        log::write(&LogEntry { level: Level::Error, event: "worker.no_handler", fields });
+        told.say(file, Level::Error, "worker.no_handler", fields);
     }
 }
 
@@ -209,15 +214,15 @@ fn entry_is_there(worker: &Worker, folder: &Path) -> Result<(), Failure> {
 }
 
 /// The day that it asks for, unless this workerd does not know it yet: then the newest that it knows, which is told.
-fn date(worker: &Worker, newest: Option<&str>) -> String {
-    match newest {
+fn date(file: &Path, worker: &Worker, loading: &Loading) -> String {
+    match loading.newest_date.as_deref() {
         Some(newest) if worker.compatibility_date.as_str() > newest => {
             let why = format!(
                 "it asks for the behaviour of {}, and this workerd knows that of {newest} at most, which it gets",
                 worker.compatibility_date
             );
             let fields = vec![("worker", worker.name.as_str().into()), ("why", why.into())];
-            log::write(&LogEntry { level: Level::Warn, event: "worker.date", fields });
+            loading.told.say(file, Level::Warn, "worker.date", fields);
             newest.to_owned()
         }
         _ => worker.compatibility_date.clone(),
@@ -230,7 +235,18 @@ async fn run_build(worker: &Worker, command: &str, cwd: &Path) -> Result<(), Fai
     log::write(&LogEntry { level: Level::Info, event: "worker.build", fields });
     let mut shell = Command::new("sh");
     shell.args(["-c", command]).current_dir(cwd).stdin(Stdio::null()).kill_on_drop(true);
-    let output = shell.output().await.map_err(|error| {
+    // What it starts ends with it if it is broken off.
+    shell.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let ended = match shell.spawn() {
+        Ok(child) => {
+            let group = Group::of(child.id());
+            let ended = child.wait_with_output().await;
+            group.has_ended();
+            ended
+        }
+        Err(error) => Err(error),
+    };
+    let output = ended.map_err(|error| {
         let what =
             format!("the build command of the Worker `{}` cannot be run in {}: {error}", worker.name, cwd.display());
         Failure::wrong(what, "`build.cwd` in the Wrangler file says where it is run")

@@ -3,37 +3,34 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Empty, Full};
-use hyper::body::{Body as _, Bytes, Frame, Incoming, SizeHint};
+use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use jadpo_core::host::{Level, LogEntry};
+use jadpo_core::workers::Worker;
 use tokio::net::TcpListener;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::config::CF_HEADER;
 use super::link::{Body, Unanswered};
 use super::phase::Phases;
-use crate::server::connections::{Connection, Connections, Seat};
+use super::tails::Tails;
+use super::visitors::{Awaited, Made, Turn, Visitors};
+use crate::log;
+use crate::server::connections::Connection;
 use crate::server::paced::Paced;
 
 /// How long a request waits for workerd to be there again.
 const HELD_MAX: Duration = Duration::from_secs(10);
-/// Clients of all Workers at a time, and WebSockets of theirs, where there are file descriptors for so many. Each takes
-/// two, and jadpo's own clients are to have theirs in any case.
-const VISITORS_MAX: usize = 1_000;
-const VISITORS_MIN: usize = 8;
-const DESCRIPTORS_PART: usize = 16;
 /// How long a connection may take to send a request's head.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(30);
 /// How long to wait after the system refused a connection, or a new workerd did not take one.
@@ -45,26 +42,16 @@ pub(super) struct Door {
     pub(super) index: usize,
     pub(super) phases: Phases,
     pub(super) visitors: Visitors,
+    /// Whether its requests are told of, and its clients what it throws.
+    pub(super) is_dev: bool,
+    pub(super) workers: watch::Receiver<Arc<Vec<Worker>>>,
+    pub(super) tails: Tails,
 }
 
-/// Who is connected to the Workers' addresses. WebSockets have places of their own, for one may well say nothing for
-/// long: so they shut nobody else out, and nobody who comes shuts them out. Clones share the places.
-#[derive(Clone)]
-pub(super) struct Visitors {
-    connections: Connections,
-    sockets: Arc<Semaphore>,
-    numbers: Arc<AtomicU64>,
-}
-
-impl Visitors {
-    /// As many as so many file descriptors allow.
-    pub(super) fn new(descriptors: usize) -> Self {
-        let most = (descriptors / DESCRIPTORS_PART).clamp(VISITORS_MIN, VISITORS_MAX);
-        Self { connections: Connections::new(most), sockets: Arc::new(Semaphore::new(most)), numbers: Arc::default() }
-    }
-
-    async fn seat(&self) -> Seat {
-        self.connections.seat(self.numbers.fetch_add(1, Ordering::Relaxed)).await
+impl Door {
+    /// The Worker's name, which a reload may change.
+    fn worker(&self) -> String {
+        self.workers.borrow().get(self.index).map(|worker| worker.name.clone()).unwrap_or_default()
     }
 }
 
@@ -130,83 +117,42 @@ async fn served(
     request: Request<Incoming>,
 ) -> Response<Body> {
     let turn = Turn::of(connection);
-    let request = request.map(|body| Awaited { body, since: Instant::now(), turn: turn.clone() });
-    answer(door, peer, request).await.map(|body| Made { body, _turn: turn }.boxed_unsync())
+    let asked = Asked { method: request.method().clone(), path: path_of(&request), since: Instant::now() };
+    let answer = answer(door, peer, request.map(|body| Awaited::new(body, turn.clone()))).await;
+    let answer = if door.is_dev { asked.told(door, answer).await } else { answer };
+    answer.map(|body| Made::new(body, turn).boxed_unsync())
 }
 
-/// It is the Worker's turn until all of these are dropped; then its client is waited for.
-#[derive(Clone)]
-struct Turn(Arc<OnTurn>);
-
-struct OnTurn(Arc<Connection>);
-
-impl Turn {
-    fn of(connection: Arc<Connection>) -> Self {
-        connection.turn(None);
-        Self(Arc::new(OnTurn(connection)))
-    }
-}
-
-impl Drop for OnTurn {
-    fn drop(&mut self) {
-        self.0.turn(Some(Instant::now()));
-    }
-}
-
-/// A request's body. While more of it is wanted than there is, its client is waited for: since it began, so that nobody
-/// gains anything by sending a byte now and then.
-struct Awaited {
-    body: Incoming,
+/// What was asked, for who develops the Worker.
+struct Asked {
+    method: Method,
+    path: String,
     since: Instant,
-    turn: Turn,
 }
 
-impl hyper::body::Body for Awaited {
-    type Data = Bytes;
-    type Error = hyper::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let frame = Pin::new(&mut self.body).poll_frame(context);
-        self.turn.0.0.turn(frame.is_pending().then_some(self.since));
-        frame
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+impl Asked {
+    /// Tells of a request. If the Worker threw, the client is told what, as by Wrangler's own server.
+    async fn told(self, door: &Door, mut answer: Response<Body>) -> Response<Body> {
+        let ms = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let worker = door.worker();
+        let during = format!("{} {}", self.method, self.path);
+        // workerd's own words for it have no type.
+        let may_have_thrown = answer.status() == StatusCode::INTERNAL_SERVER_ERROR
+            && !answer.headers().contains_key(header::CONTENT_TYPE)
+            && self.method != Method::HEAD;
+        if may_have_thrown && let Some(thrown) = door.tails.thrown_by_fetch(&worker, &during, self.since).await {
+            answer = text(StatusCode::INTERNAL_SERVER_ERROR, format!("{}\n", thrown.trim_end()));
+        }
+        let status = answer.status().as_u16();
+        let fields =
+            vec![("worker", worker.into()), ("during", during.into()), ("status", status.into()), ("ms", ms.into())];
+        log::write(&LogEntry { level: Level::Info, event: "worker.http", fields });
+        answer
     }
 }
 
-/// An answer's body, until it has been made to its end.
-struct Made {
-    body: Body,
-    _turn: Turn,
-}
-
-impl hyper::body::Body for Made {
-    type Data = Bytes;
-    type Error = Box<dyn std::error::Error + Send + Sync>;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
+fn path_of(request: &Request<Incoming>) -> String {
+    request.uri().path_and_query().map_or_else(|| "/".to_owned(), ToString::to_string)
 }
 
 async fn answer(door: &Door, peer: SocketAddr, mut request: Request<Awaited>) -> Response<Body> {

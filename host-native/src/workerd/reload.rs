@@ -11,7 +11,7 @@ use super::Source;
 use super::failure::Failure;
 use super::prepare::agree;
 use super::project::{Loading, Project};
-use super::run::broken;
+use super::run::{Made, broken};
 
 /// How often it is looked, and how long nothing may have changed before something is made: an editor writes in steps.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -29,7 +29,7 @@ pub(super) async fn watch(
     loading: Loading,
     scratch: PathBuf,
     (mut projects, mut seen): (Vec<Project>, Seen),
-    changed: mpsc::Sender<Vec<Project>>,
+    (changed, made): (mpsc::Sender<Vec<Project>>, Made),
 ) {
     loop {
         sleep(LOOK_EVERY).await;
@@ -58,7 +58,7 @@ pub(super) async fn watch(
                 }
             }
             Err(failure) => {
-                broken(&failure);
+                broken(&failure, &made);
                 // What a build has written is no change that makes another.
                 seen = if builds { look_again(&now) } else { now };
             }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use jadpo_core::host::{Level, LogEntry};
@@ -10,6 +11,7 @@ use jadpo_core::workers::Worker;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep};
 
+use super::changes;
 use super::child::Nursery;
 use super::config::{self, Places};
 use super::failure::Failure;
@@ -18,6 +20,7 @@ use super::phase::Phase;
 use super::private_folder;
 use super::process::Process;
 use super::project::Project;
+use crate::host::now_ms;
 use crate::log;
 
 /// How long to wait before workerd is started again: the first time, and at most.
@@ -43,6 +46,17 @@ pub(super) struct Keeper {
     pub(super) maps: Maps,
     pub(super) phase: watch::Sender<Phase>,
     pub(super) workers: watch::Sender<Arc<Vec<Worker>>>,
+    pub(super) made: Made,
+}
+
+/// When what runs was made, in milliseconds since 1970. Clones mean the same.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Made(Arc<AtomicI64>);
+
+impl Made {
+    fn now(&self) {
+        self.0.store(now_ms(), Ordering::Relaxed);
+    }
 }
 
 /// What ends the quiet run of a workerd.
@@ -98,6 +112,7 @@ impl Keeper {
         mut changed: mpsc::Receiver<Vec<Project>>,
         mut stop: watch::Receiver<bool>,
     ) {
+        self.made.now();
         let mut pause = PAUSE_MIN / 2;
         loop {
             self.show(&process, &projects);
@@ -105,7 +120,7 @@ impl Keeper {
             let hangs = process.hangs(HANG_MAX);
             let turn = tokio::select! {
                 why = process.ended() => Turn::Ended("daemonDown", why),
-                why = hangs => Turn::Ended("exceededCpu", why),
+                (outcome, why) = hangs => Turn::Ended(outcome, why),
                 Some(next) = changed.recv() => Turn::Changed(next),
                 () = told(&mut stop) => Turn::Stop,
             };
@@ -191,17 +206,17 @@ impl Keeper {
             old.end("canceled", why).await;
             match self.start(&next).await {
                 Ok(new) => {
-                    reloaded(&next, since);
+                    self.reloaded((&projects, &next), since);
                     return Some((new, next));
                 }
-                Err(failure) => broken(&failure),
+                Err(failure) => broken(&failure, &self.made),
             }
             return self.again(projects, Duration::ZERO, changed, stop).await;
         }
         match self.start(&next).await {
             Ok(new) => {
                 self.show(&new, &next);
-                reloaded(&next, since);
+                self.reloaded((&projects, &next), since);
                 tokio::spawn(async move {
                     old.up.is_idle(DRAIN_MAX).await;
                     old.end("canceled", why).await;
@@ -209,10 +224,20 @@ impl Keeper {
                 Some((new, next))
             }
             Err(failure) => {
-                broken(&failure);
+                broken(&failure, &self.made);
                 Some((old, projects))
             }
         }
+    }
+
+    /// From now on it is what runs; what is another in it is said.
+    fn reloaded(&self, (old, new): (&[Project], &[Project]), since: Instant) {
+        self.made.now();
+        let names: Vec<&str> = new.iter().map(|project| project.worker.name.as_str()).collect();
+        let ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let changes = Some(changes::between(old, new).join("; ")).filter(|changes| !changes.is_empty());
+        let fields = vec![("worker", names.join(", ").into()), ("changed", changes.into()), ("ms", ms.into())];
+        say(Level::Info, "worker.reloaded", fields);
     }
 
     async fn finish(&self, process: Option<Process>) {
@@ -239,15 +264,12 @@ fn stand_ins(projects: &[Project], stands_in: bool) -> BTreeMap<String, BTreeSet
     all
 }
 
-fn reloaded(projects: &[Project], since: Instant) {
-    let names: Vec<&str> = projects.iter().map(|project| project.worker.name.as_str()).collect();
-    let ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
-    say(Level::Info, "worker.reloaded", vec![("worker", names.join(", ").into()), ("ms", ms.into())]);
-}
-
 /// The new code does not run, and the old one goes on.
-pub(super) fn broken(failure: &Failure) {
-    say(Level::Error, "worker.broken", in_fields(failure));
+pub(super) fn broken(failure: &Failure, made: &Made) {
+    let mut fields = in_fields(failure);
+    let at = log::rfc3339(made.0.load(Ordering::Relaxed));
+    fields.push(("runs_on", format!("what ran before goes on, as it was made at {at}").into()));
+    say(Level::Error, "worker.broken", fields);
 }
 
 fn in_fields(failure: &Failure) -> Vec<(&'static str, serde_json::Value)> {

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use jadpo_core::host::{Level, LogEntry};
+use jadpo_core::host::Level;
 use jadpo_core::workers::{Worker, dot_vars};
 
 use super::failure::Failure;
 use super::project::Loading;
-use crate::log;
+use super::told::Told;
 
 /// What was found.
 pub(super) struct Secrets {
@@ -30,7 +30,7 @@ pub(super) fn of(worker: &Worker, folder: &Path, loading: &Loading) -> Result<Se
         if loading.is_dev {
             values.extend(read(file)?);
         } else {
-            passed_over(worker, file);
+            passed_over(worker, file, &loading.told);
         }
     }
     if !worker.secrets_required.is_empty() {
@@ -88,11 +88,11 @@ impl Files {
 }
 
 /// Says that a file of development is not read.
-fn passed_over(worker: &Worker, file: &Path) {
+fn passed_over(worker: &Worker, file: &Path, told: &Told) {
     let why = "it is for development, and is not read here; `--secret NAME` takes a secret from the environment";
     let fields =
         vec![("worker", worker.name.as_str().into()), ("file", file.display().to_string().into()), ("why", why.into())];
-    log::write(&LogEntry { level: Level::Warn, event: "worker.secrets", fields });
+    told.say(file, Level::Warn, "worker.secrets", fields);
 }
 
 fn read(file: &Path) -> Result<BTreeMap<String, String>, Failure> {

@@ -29,7 +29,20 @@ struct Thrown {
     more: Notify,
 }
 
-type Handler = (String, Option<String>);
+type Handler = (String, What);
+
+/// What was at work.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum What {
+    Batch(String),
+    Cron,
+    /// By its method and path.
+    Fetch(String),
+}
+
+/// How long it is kept what was thrown, where many things throw.
+const THROWN_KEPT: Duration = Duration::from_secs(10);
+const THROWN_MANY: usize = 100;
 
 /// What a tail Worker hands over.
 #[derive(Deserialize)]
@@ -38,9 +51,9 @@ struct Told {
     during: String,
     /// The queue whose batch it was, if it was one.
     queue: Option<String>,
-    /// Whether a handler of batches or of crons was at work.
+    /// What was at work: `queue`, `scheduled`, `fetch`, or another thing.
     #[serde(default)]
-    hands: bool,
+    kind: String,
     lines: Vec<Line>,
 }
 
@@ -50,6 +63,17 @@ struct Line {
     text: String,
     #[serde(default)]
     threw: bool,
+}
+
+impl Told {
+    fn what(&self) -> Option<What> {
+        match (self.kind.as_str(), &self.queue) {
+            ("queue", Some(queue)) => Some(What::Batch(queue.clone())),
+            ("scheduled", _) => Some(What::Cron),
+            ("fetch", _) => Some(What::Fetch(self.during.clone())),
+            _ => None,
+        }
+    }
 }
 
 impl Tails {
@@ -70,9 +94,7 @@ impl Tails {
                 _ => Level::Info,
             };
             let text = self.maps.mapped(&told.worker, &line.text);
-            if line.threw && told.hands {
-                self.thrown.note((told.worker.clone(), told.queue.clone()), &text);
-            }
+            let thrown = line.threw.then(|| told.what()).flatten().map(|what| (what, text.clone().into_owned()));
             let event = if line.threw { "worker.threw" } else { "worker.log" };
             let fields = vec![
                 ("worker", told.worker.as_str().into()),
@@ -80,12 +102,27 @@ impl Tails {
                 ("text", text.into()),
             ];
             log::write(&LogEntry { level, event, fields });
+            // Whoever waits for it writes a line too, and that comes after this one.
+            if let Some((what, text)) = thrown {
+                self.thrown.note((told.worker.clone(), what), text);
+            }
         }
+    }
+
+    /// What a handler of requests threw since then, with its stack; waited for a little.
+    pub(super) async fn thrown_by_fetch(&self, worker: &str, during: &str, since: Instant) -> Option<String> {
+        self.thrown_by((worker.to_owned(), What::Fetch(during.to_owned())), since).await
     }
 
     /// What the handler of a queue's batches, or of crons if there is no queue, threw since then; waited for a little.
     pub(super) async fn thrown(&self, worker: &str, queue: Option<&str>, since: Instant) -> Option<String> {
-        let of = (worker.to_owned(), queue.map(str::to_owned));
+        let what = queue.map_or(What::Cron, |queue| What::Batch(queue.to_owned()));
+        let thrown = self.thrown_by((worker.to_owned(), what), since).await?;
+        let first = thrown.lines().next().unwrap_or_default();
+        Some(first.strip_prefix("Uncaught ").unwrap_or(first).to_owned())
+    }
+
+    async fn thrown_by(&self, of: Handler, since: Instant) -> Option<String> {
         let look = async {
             loop {
                 let more = self.thrown.more.notified();
@@ -102,10 +139,13 @@ impl Tails {
 }
 
 impl Thrown {
-    fn note(&self, of: Handler, text: &str) {
-        let first = text.lines().next().unwrap_or_default();
-        let first = first.strip_prefix("Uncaught ").unwrap_or(first).to_owned();
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).insert(of, (Instant::now(), first));
+    fn note(&self, of: Handler, text: String) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.len() >= THROWN_MANY {
+            last.retain(|_, (at, _)| at.elapsed() < THROWN_KEPT);
+        }
+        last.insert(of, (Instant::now(), text));
+        drop(last);
         self.more.notify_waiters();
     }
 

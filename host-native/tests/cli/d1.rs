@@ -102,6 +102,44 @@ fn statements_are_run_together_or_not_at_all() {
 }
 
 #[test]
+fn a_migration_is_made_as_wrangler_makes_it_and_its_local_is_taken() {
+    let dir = shop();
+    let make = |words: &str| jadpo(dir.path(), &["d1", "migrations", "create", "orders", words, "--json", "--local"]);
+    assert!(make("add a column/x").status.success());
+    let file = dir.path().join("migrations/0002_add_a_column_x.sql");
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.starts_with("-- Migration number: 0002 \t 20"), "{text}");
+    fs::write(&file, "ALTER TABLE orders ADD COLUMN x;").unwrap();
+    let applied = jadpo(dir.path(), &["d1", "migrations", "apply", "orders", "--local"]);
+    assert!(applied.status.success());
+    assert!(String::from_utf8(applied.stderr).unwrap().contains("`--local` says nothing here"));
+    assert!(make("next").status.success());
+    assert!(dir.path().join("migrations/0003_next.sql").is_file());
+    assert_eq!(make("").status.code(), Some(2));
+}
+
+#[test]
+fn a_check_shows_what_holds_where_a_wrangler_file_says_nothing() {
+    let dir = shop();
+    let consumers = json!([
+        {"queue": "jobs", "max_retries": 1, "retry_delay": 5, "max_concurrency": 2},
+        {"queue": "mail", "dead_letter_queue": "lost"},
+    ]);
+    let databases = json!([{"binding": "DB", "database_name": "orders", "database_id": "0a-1"}]);
+    let config = json!({"name": "shop", "main": "w.js", "compatibility_date": "2026-08-01", "d1_databases": databases,
+        "queues": {"consumers": consumers}});
+    fs::write(dir.path().join("wrangler.json"), config.to_string()).unwrap();
+    let shown = String::from_utf8(jadpo(dir.path(), &["check", "wrangler.json"]).stdout).unwrap();
+    for line in [
+        "jobs: batches of 10, after 5 s, 2 side by side, 1 retry, each 5 s later, then deleted",
+        "mail: batches of 10, after 5 s, 3 retries, then to lost",
+        "orders by env.DB",
+    ] {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+}
+
+#[test]
 fn what_is_asked_wrongly_says_what_there_is() {
     let dir = shop();
     let unknown = jadpo(dir.path(), &["d1", "execute", "nope", "--command", "SELECT 1", "--json"]);

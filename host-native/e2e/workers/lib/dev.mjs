@@ -34,6 +34,17 @@ export async function run(t, workers, options = {}) {
 	return server;
 }
 
+/** As `run`, without waiting until they are there: that is `started`. */
+export function begun(t, workers, options = {}) {
+	const server = new Server(mkdtempSync(join(tmpdir(), "jadpo-workers-")));
+	t.after(() => rmSync(server.folder, { recursive: true, force: true }));
+	t.after(() => server.kill());
+	workers.forEach((worker) => server.write(worker));
+	server.started = server.start(workers, options);
+	server.started.catch(() => {});
+	return server;
+}
+
 /** Starts what is to be refused: how it ended, and what it said. */
 export function refused(t, workers, { command = "dev", args = [], env = {}, write = true, listen = "127.0.0.1:0" } = {}) {
 	const server = new Server(mkdtempSync(join(tmpdir(), "jadpo-workers-")));

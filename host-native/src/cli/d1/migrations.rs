@@ -1,5 +1,7 @@
 //! `jadpo d1 migrations`.
 
+use std::io::Write;
+
 use clap::Subcommand;
 use serde_json::json;
 
@@ -7,6 +9,8 @@ use super::found::Found;
 use crate::cli::output::{self, Exit};
 use crate::cli::words::{self, count, plain};
 use crate::d1::{self, Applied, Databases, MigrateError, MigrateFailure};
+use crate::host::now_ms;
+use crate::log::rfc3339;
 use crate::operator::OperatorError;
 
 /// Arguments of `jadpo d1 migrations`.
@@ -15,7 +19,7 @@ use crate::operator::OperatorError;
 The files are those of `migrations_dir`, in the order of the numbers that their names begin with. Each is applied whole or \
 not at all, and remembered in `migrations_table`, as Wrangler does.
 With --json, list: {\"databases\": [{name, migrations: [{name, applied_at, has_file}]}]}; apply: \
-{\"databases\": [{name, before: […], applied: […]}]}.")]
+{\"databases\": [{name, before: […], applied: […]}]}; create: {\"file\"}.")]
 pub(super) struct Args {
     #[command(subcommand)]
     command: Command,
@@ -33,7 +37,17 @@ enum Command {
         /// The database [default: all]
         database: Option<String>,
     },
+    /// Make the file of the next migration of a database
+    Create {
+        /// The database
+        database: String,
+        /// What it is to do, in a few words: they become its name
+        words: String,
+    },
 }
+
+/// Longest name that words become.
+const NAME_LEN_MAX: usize = 100;
 
 pub(super) async fn run(
     args: &Args,
@@ -41,8 +55,11 @@ pub(super) async fn run(
     databases: &Databases,
     as_json: bool,
 ) -> Result<Exit, OperatorError> {
-    let (Command::List { database } | Command::Apply { database }) = &args.command;
-    let meant: Vec<&Found> = match database {
+    let named = match &args.command {
+        Command::List { database } | Command::Apply { database } => database.as_ref(),
+        Command::Create { database, .. } => Some(database),
+    };
+    let meant: Vec<&Found> = match named {
         Some(name) => vec![Found::named(found, name)?],
         None => found.iter().collect(),
     };
@@ -53,7 +70,39 @@ pub(super) async fn run(
     match &args.command {
         Command::List { .. } => list(&meant, databases, as_json).await,
         Command::Apply { .. } => apply(&meant, databases, as_json).await,
+        Command::Create { words, .. } => create(&meant, words, as_json),
     }
+}
+
+/// Makes the file of the next migration, called as Wrangler calls it: a number of four digits, one more than the highest
+/// that is there, and the words.
+fn create(meant: &[&Found], words: &str, as_json: bool) -> Result<Exit, OperatorError> {
+    let name: String = words.trim().chars().map(|c| if c.is_alphanumeric() || c == '-' { c } else { '_' }).collect();
+    if name.is_empty() || name.len() > NAME_LEN_MAX {
+        let what = format!("a migration's name has 1 to {NAME_LEN_MAX} bytes");
+        return Err(OperatorError::input(what, Some("say in a few words what it does")).coded("name_wrong"));
+    }
+    let folder = meant.iter().find_map(|one| one.migrations.as_ref()).map(|(folder, _)| folder.clone());
+    let folder = folder.unwrap_or_default();
+    let failed = |error: std::io::Error| OperatorError::failed(format!("{}: {error}", folder.display()), None);
+    std::fs::create_dir_all(&folder).map_err(failed)?;
+    let number = |entry: std::fs::DirEntry| {
+        let name = entry.file_name().into_string().ok().filter(|name| name.ends_with(".sql"))?;
+        let end = name.find(|c: char| !c.is_ascii_digit()).unwrap_or(name.len());
+        name.get(..end)?.parse::<u32>().ok()
+    };
+    let last = std::fs::read_dir(&folder).map_err(failed)?.flatten().filter_map(number).max().unwrap_or(0);
+    let next = last.saturating_add(1);
+    let file = folder.join(format!("{next:04}_{name}.sql"));
+    let begin = format!("-- Migration number: {next:04} \t {}\n", rfc3339(now_ms()));
+    let mut made = std::fs::File::options().write(true).create_new(true).open(&file).map_err(failed)?;
+    made.write_all(begin.as_bytes()).map_err(failed)?;
+    if as_json {
+        output::line(&json!({"file": file}).to_string());
+    } else {
+        output::line(&format!("{} is to be filled with SQL", plain(&file.display().to_string())));
+    }
+    Ok(Exit::Done)
 }
 
 async fn list(meant: &[&Found], databases: &Databases, as_json: bool) -> Result<Exit, OperatorError> {

@@ -44,13 +44,16 @@ pub(crate) struct Args {
     /// Answer in JSON
     #[arg(long, global = true)]
     json: bool,
+    /// Taken as Wrangler takes it: jadpo's databases are always those of this machine
+    #[arg(long, global = true, hide = true)]
+    local: bool,
 }
 
 #[derive(Subcommand)]
 enum Command {
     /// List the databases: where they are, and how their migrations stand (the default)
     List,
-    /// Migrations: list, apply
+    /// Migrations: list, apply, create
     Migrations(migrations::Args),
     /// Run SQL, all of it or nothing
     Execute(execute::Args),
@@ -69,6 +72,9 @@ pub(crate) fn run(args: &Args) -> Exit {
 }
 
 async fn answer(args: &Args) -> Result<Exit, OperatorError> {
+    if args.local && !args.json {
+        output::note("`--local` says nothing here: jadpo's databases are always those of this machine");
+    }
     let databases = Databases::new(state_of(&args.store).join("d1"));
     let found = Found::all(&args.workers, args.environment.as_deref(), &databases)?;
     match &args.command {

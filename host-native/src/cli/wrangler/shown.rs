@@ -1,8 +1,10 @@
 //! A Worker as a table and as JSON.
 
 use comfy_table::{Table, presets};
-use jadpo_core::workers::{Consumer, ModuleKind, Var, Worker};
+use jadpo_core::workers::{ModuleKind, Var, Worker};
 use serde_json::{Value, json};
+
+use super::super::workers::{consumed, database};
 
 /// What the Worker is, for a person.
 pub(super) fn table(worker: &Worker) -> String {
@@ -27,14 +29,14 @@ pub(super) fn table(worker: &Worker) -> String {
         format!("{} by env.{}{delay}", it.queue, it.binding)
     });
     row("sends to", sends.collect());
-    row("consumes", worker.consumers.iter().map(consumed).collect());
+    row("consumes", worker.consumers.iter().map(|it| format!("{}: {}", it.queue, consumed(it))).collect());
     row("runs at", worker.crons.clone());
     let services = worker.services.iter().map(|it| {
         let entrypoint = it.entrypoint.as_ref().map(|name| format!(", {name}")).unwrap_or_default();
         format!("{}{entrypoint} by env.{}", it.service, it.binding)
     });
     row("calls", services.collect());
-    let databases = worker.databases.iter().map(|it| format!("{} by env.{}", it.key(), it.binding));
+    let databases = worker.databases.iter().map(|it| format!("{} by env.{}", database(it), it.binding));
     row("databases", databases.collect());
     let objects = worker.durable_objects.iter().map(|it| {
         let script = it.script.as_ref().map(|name| format!(" of {name}")).unwrap_or_default();
@@ -44,27 +46,6 @@ pub(super) fn table(worker: &Worker) -> String {
     row("version by", worker.version_metadata.iter().map(|name| format!("env.{name}")).collect());
     row("port", worker.port.iter().map(u16::to_string).collect());
     table.to_string()
-}
-
-/// A consumer with the settings that the file gives; the others are Cloudflare's.
-fn consumed(consumer: &Consumer) -> String {
-    let Consumer {
-        queue,
-        max_batch_size,
-        max_batch_timeout_ms,
-        max_retries,
-        retry_delay_s,
-        dead_letter_queue,
-        max_concurrency,
-    } = consumer;
-    let mut said = vec![queue.clone()];
-    said.extend(max_batch_size.map(|it| format!("batches of {it}")));
-    said.extend(max_batch_timeout_ms.map(|it| format!("waits {} s", f64::from(it) / 1000.0)));
-    said.extend(max_retries.map(|it| format!("{it} retries")));
-    said.extend(retry_delay_s.map(|it| format!("each after {it} s")));
-    said.extend(max_concurrency.map(|it| format!("{it} side by side")));
-    said.extend(dead_letter_queue.as_ref().map(|it| format!("then to {it}")));
-    said.join(", ")
 }
 
 /// What the Worker is, for a program. Keys are those of the file where it has them.
