@@ -43,6 +43,8 @@ pub(super) struct WorkerArgs {
 pub(super) struct Running {
     pub(super) worker: Worker,
     pub(super) at: SocketAddr,
+    /// The names of its secrets.
+    secrets: Vec<String>,
 }
 
 impl Running {
@@ -50,7 +52,8 @@ impl Running {
     pub(super) fn of(started: &Started) -> Vec<Self> {
         let workers = started.workers();
         let at = started.addresses().iter().map(|(_, at)| *at);
-        workers.into_iter().zip(at).map(|(worker, at)| Self { worker, at }).collect()
+        let all = workers.into_iter().zip(at).zip(started.secrets());
+        all.map(|((worker, at), secrets)| Self { worker, at, secrets }).collect()
     }
 }
 
@@ -149,16 +152,16 @@ pub(super) async fn migrate(databases: &Databases, prepared: &Prepared, applies:
 
 /// The Workers, for the person who started them.
 pub(super) fn announce(all: &[Running]) {
-    for Running { worker, at } in all {
+    for Running { worker, at, secrets } in all {
         output::line(&format!("  worker   {BOLD}http://{at}{RESET}  {}", worker.name));
-        for part in parts(worker) {
+        for part in parts(worker, secrets) {
             output::line(&format!("           {part}"));
         }
     }
 }
 
 /// What a Worker has, a line for each.
-fn parts(worker: &Worker) -> Vec<String> {
+fn parts(worker: &Worker, secrets: &[String]) -> Vec<String> {
     let mut parts: Vec<String> = worker.environment.iter().map(|name| format!("environment {name}")).collect();
     parts.extend(worker.consumers.iter().map(|it| format!("consumes {}: {}", it.queue, consumed(it))));
     let sends = worker.producers.iter().map(|it| {
@@ -168,14 +171,13 @@ fn parts(worker: &Worker) -> Vec<String> {
     let calls = worker.services.iter().map(|service| format!("{} (env.{})", service.service, service.binding));
     let stores = worker.databases.iter().map(|it| format!("{} (env.{})", database(it), it.binding));
     let objects = worker.durable_objects.iter().map(|object| format!("{} (env.{})", object.class, object.binding));
-    // Secrets that no file lists are not known until they are read.
     let lists: [(&str, Vec<String>); 6] = [
         ("sends to", sends.collect()),
         ("calls", calls.collect()),
         ("D1", stores.collect()),
         ("objects", objects.collect()),
-        ("variables", worker.vars.keys().cloned().collect()),
-        ("secrets", worker.secrets_required.clone()),
+        ("variables", worker.vars.keys().filter(|name| !secrets.contains(name)).cloned().collect()),
+        ("secrets", secrets.to_vec()),
     ];
     for (what, list) in lists {
         if !list.is_empty() {
@@ -215,7 +217,7 @@ pub(super) fn database(database: &Database) -> &str {
 
 /// The Workers, as lines of the log.
 pub(super) fn tell(host: &NativeHost, all: &[Running]) {
-    for Running { worker, at } in all {
+    for Running { worker, at, .. } in all {
         let consumes: Vec<&str> = worker.consumers.iter().map(|consumer| consumer.queue.as_str()).collect();
         let fields = vec![
             ("worker", worker.name.as_str().into()),

@@ -211,6 +211,11 @@ impl Started {
         workers_of(&self.projects)
     }
 
+    /// The names of each Worker's secrets, in the order in which they were given.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = Vec<String>> + '_ {
+        self.projects.iter().map(|project| project.secrets.keys().cloned().collect())
+    }
+
     /// Each Worker's HTTP address, by its name, in the order in which they were given.
     #[must_use]
     pub fn addresses(&self) -> &[(String, SocketAddr)] {

@@ -347,3 +347,30 @@ async fn read_line(from: &mut (impl AsyncBufReadExt + Unpin), line: &mut Vec<u8>
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn of_many_lines_within_a_second_the_first_are_written() {
+        let kept = Kept::default();
+        assert_eq!((0..100).filter(|_| kept.may_say()).count(), LINES_A_SECOND);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_process_that_a_signal_holds_is_told_from_one_that_is_busy() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        assert!(!is_stopped(child.id()));
+        let id = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        kill_process(id, Signal::STOP).unwrap();
+        let held = (0..100).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            is_stopped(child.id())
+        });
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(held);
+    }
+}

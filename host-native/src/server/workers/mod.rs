@@ -55,7 +55,7 @@ pub(super) async fn run(shared: Shared, workerd: Workerd, stopping: watch::Recei
     parts.spawn(settle::run(shared.clone(), endings, stopping.clone()));
     parts.spawn(Push::new(shared.clone(), workerd.clone(), ended, consumed).run(stopping.clone()));
     let (app, reclaimed) = (Arc::new(shared.triggers.clone()), BTreeSet::new());
-    parts.spawn(Kept { shared, workerd, app, consumers, reclaimed }.keep(stopping.clone()));
+    parts.spawn(Kept { shared, workerd, app, consumers, reclaimed, not_declared: None }.keep(stopping.clone()));
     while let Some(part) = parts.join_next().await {
         // One that ended early did so by a panic, which has said why on standard error. Without it the others are none.
         if part.is_err() || !*stopping.borrow() {
@@ -73,6 +73,8 @@ struct Kept {
     consumers: watch::Sender<Vec<Consumed>>,
     /// Queues on which no lease of a dead server's can be.
     reclaimed: BTreeSet<String>,
+    /// Why the queues of these Workers could not be made, once that is said.
+    not_declared: Option<String>,
 }
 
 impl Kept {
@@ -99,8 +101,10 @@ impl Kept {
     /// Begins with these Workers, in place of whichever were before. Answers what runs their crons.
     async fn begin(&mut self, workers: &Arc<Vec<Worker>>, stopped: &watch::Receiver<bool>) -> JoinHandle<()> {
         let log = |event, error: String| self.shared.log(Level::Error, event, vec![("error", error.into())]);
+        self.not_declared = None;
         if let Err(error) = declare(&self.shared.own, workers, &self.app).await {
             log("workers.not_declared", error.to_string());
+            self.not_declared = Some(error.to_string());
         }
         let consumed = consumed(workers);
         for one in &consumed {
@@ -121,12 +125,16 @@ impl Kept {
         tokio::spawn(schedules::run(self.shared.clone(), Schedules::of_workers(workers), stopped.clone()))
     }
 
-    async fn look(&self, workers: &Arc<Vec<Worker>>) {
+    async fn look(&mut self, workers: &Arc<Vec<Worker>>) {
         match declare_again(&self.shared.own, workers).await {
             // A store that does not answer is told of by everything else.
             Ok(()) | Err(BrokerError::Store(_)) => {}
             Err(error) => {
-                self.shared.log(Level::Error, "workers.not_declared", vec![("error", error.to_string().into())]);
+                let error = Some(error.to_string());
+                if self.not_declared != error {
+                    self.shared.log(Level::Error, "workers.not_declared", vec![("error", error.clone().into())]);
+                    self.not_declared = error;
+                }
             }
         }
     }
