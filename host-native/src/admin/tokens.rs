@@ -24,7 +24,8 @@ pub(super) async fn create(call: &Call<'_>) -> Result<Response, Refusal> {
     }
     let account = call.broker.api_place().await?.account;
     let (token, secret) = call.broker.create_token(new.into()).await?;
-    Ok(Response::json(201, &MadeToken { account, secret, token: token.into() }))
+    let url = call.broker.serving().await?.and_then(|serving| serving.url);
+    Ok(Response::json(201, &MadeToken { account, secret, url, token: token.into() }))
 }
 
 /// Makes a token good for nothing.

@@ -12,7 +12,7 @@ use crate::api::PREFIX;
 use crate::host::now_ms;
 use crate::operator::{Operator, OperatorError};
 
-/// Where a server answers if nobody ever said anything else.
+/// Where a server answers if nobody says anything else.
 const BASE: &str = "http://127.0.0.1:7878";
 
 /// Arguments of `jadpo tokens`. All flags go before or after the subcommand alike.
@@ -28,7 +28,7 @@ Examples:
 
 Exit codes: 0 it is done, 1 it could not be done, 2 it was asked wrongly.
 With --json: {\"account\", \"tokens\": [{name, id, scopes (read, write), queues, created_at_ms, expires_at_ms}]}; of create \
-one token with \"account\" and \"secret\"; of revoke one token.")]
+one token with \"account\", \"secret\" and \"url\" (the server's, if it ever ran); of revoke one token.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
@@ -123,7 +123,7 @@ async fn create(args: &CreateArgs, operator: &Operator, as_json: bool) -> Result
         output::line(&json!(made).to_string());
         return Ok(());
     }
-    let base = operator.url().unwrap_or(BASE).trim_end_matches('/');
+    let base = operator.url().or(made.url.as_deref()).unwrap_or(BASE).trim_end_matches('/');
     output::line(&made.secret);
     output::line("");
     output::line(&format!("That is the token {}. It is shown this once. A client takes:", plain(&made.token.name)));

@@ -81,7 +81,7 @@ pub struct PeekedMessage {
     pub content_type: String,
     /// Bytes of its body.
     pub bytes: u64,
-    /// The body's beginning as text; bytes that are no text are replaced.
+    /// The body's beginning as text; bytes that are no text are replaced. Of a `v8` body, `hex ` and its first bytes.
     pub preview: String,
     /// The whole body in base64. Only when it is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -227,8 +227,6 @@ impl PeekedMessage {
             broker::State::Delayed { for_ms } => (State::Delayed, Some(for_ms)),
         };
         let chars = PREVIEW_CHARS as usize;
-        // A character has four bytes at most, so no more need be looked at.
-        let beginning = message.body.get(..chars * 4).unwrap_or(&message.body);
         Self {
             id: message.id.to_string(),
             reference: key.seal_ref(&reference),
@@ -238,13 +236,24 @@ impl PeekedMessage {
             attempts: message.attempts,
             content_type: message.content.name().to_owned(),
             bytes: message.body.len() as u64,
-            preview: String::from_utf8_lossy(beginning).chars().take(chars).collect(),
+            preview: preview(message.content, &message.body, chars),
             body_base64: full.then(|| BASE64.encode(&message.body)),
             meta: message.meta.filter(|_| full),
             progress: message.progress,
             dead: message.dead.map(DeadLetter::from),
         }
     }
+}
+
+/// A body's beginning, in so many characters.
+fn preview(content: Content, body: &[u8], chars: usize) -> String {
+    // A character has four bytes at most, so no more need be looked at.
+    let beginning = body.get(..chars * 4).unwrap_or(body);
+    if content == Content::V8 {
+        let digits = beginning.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).map(char::from);
+        return "hex ".chars().chain(digits).take(chars).collect();
+    }
+    String::from_utf8_lossy(beginning).chars().take(chars).collect()
 }
 
 impl From<broker::Dead> for DeadLetter {
@@ -266,6 +275,14 @@ mod tests {
 
     fn sent(json: &str) -> Result<NewBatch, String> {
         serde_json::from_str::<Send>(json).map_err(|error| error.to_string())?.into_batch("jobs", 7)
+    }
+
+    #[test]
+    fn a_preview_is_the_text_and_of_what_only_a_worker_reads_the_bytes() {
+        assert_eq!(preview(Content::Text, "é".repeat(9).as_bytes(), 3), "ééé");
+        assert_eq!(preview(Content::Bytes, b"\xffx", 3), "\u{fffd}x");
+        assert_eq!(preview(Content::V8, b"\xff\x0fo\"\x01a", 20), "hex ff0f6f220161");
+        assert_eq!(preview(Content::V8, b"\xff\x0fo\"\x01a", 6), "hex ff");
     }
 
     #[test]

@@ -65,6 +65,9 @@ pub struct MadeToken {
     pub account: String,
     /// What clients show.
     pub secret: String,
+    /// Where the store's server answers HTTP, or did when it last ran: `http://127.0.0.1:7878`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
     /// What is known of it.
     #[serde(flatten)]
     pub token: Token,

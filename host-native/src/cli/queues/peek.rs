@@ -113,7 +113,12 @@ pub(super) fn whole(message: &PeekedMessage) {
         output::line(&format!("{name:>13}  {}", plain(&value)));
     }
     let body = message.body_base64.as_deref().and_then(|body| BASE64.decode(body).ok()).unwrap_or_default();
-    let text = String::from_utf8_lossy(&body);
+    let text = if message.content_type == "v8" {
+        output::line(&format!("{:>13}  a value that only a Worker reads, so here in base64", ""));
+        BASE64.encode(&body)
+    } else {
+        String::from_utf8_lossy(&body).into_owned()
+    };
     let shown = shortened(&text, BODY_SHOWN_CHARS);
     for line in shown.lines() {
         output::line(&plain(line));

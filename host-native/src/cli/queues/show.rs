@@ -65,29 +65,40 @@ fn fields(queue: &Queue) {
         number(queue.delayed),
         bytes(queue.bytes)
     );
-    let deliveries = count(u64::from(settings.max_retries) + 1, "time");
+    let retries = settings.max_retries;
+    let deliveries = count(u64::from(retries) + 1, "time");
     let dead = match &queue.dead_letter_queue {
         Some(dead) => format!("{} in {}", number(queue.dead_letters), plain(dead)),
         None => format!("none are kept: what failed {deliveries} is deleted"),
     };
-    let retried = format!("{} later, {deliveries} at most", in_seconds(settings.retry_delay_s));
-    let visible = format!("{} for a consumer to be done", span(settings.visibility_ms.into()));
-    let batches = format!("{} at most, after {}", settings.batch_size, span(settings.batch_wait_ms.into()));
+    // Each with the name under which a Wrangler file or the API sets it.
+    let retried = match retries {
+        0 => "never (max_retries 0)".to_owned(),
+        _ => {
+            let times = count(retries.into(), "time");
+            let delay = in_seconds(settings.retry_delay_s);
+            format!("{times} at most (max_retries), each {delay} later (retry_delay)")
+        }
+    };
+    let visible = format!("{} for a consumer to be done (visibility_timeout_ms)", span(settings.visibility_ms.into()));
+    let batches = format!(
+        "{} at most (max_batch_size), after {} (max_batch_timeout)",
+        settings.batch_size,
+        span(settings.batch_wait_ms.into())
+    );
+    let side_by_side = settings.max_concurrency.map_or("as many as there may be".to_owned(), |most| most.to_string());
     for (name, value) in [
         ("queue", format!("{}{}", plain(&queue.name), if queue.paused { " (paused)" } else { "" })),
         ("messages", waiting),
         ("oldest", queue.oldest_sent_at_ms.map_or("-".to_owned(), |at_ms| when(at_ms, now_ms))),
         ("dead letters", dead),
         ("consumer", consumer(queue)),
-        ("handed over", retried),
+        ("retried", retried),
         ("visibility", visible),
         ("batches", batches),
-        (
-            "side by side",
-            settings.max_concurrency.map_or("as many as there may be".to_owned(), |most| most.to_string()),
-        ),
-        ("sent with delay", in_seconds(settings.delivery_delay_s)),
-        ("kept for", in_seconds(settings.retention_s)),
+        ("side by side", format!("{side_by_side} (max_concurrency)")),
+        ("sent with delay", format!("{} (delivery_delay)", in_seconds(settings.delivery_delay_s))),
+        ("kept for", format!("{} (message_retention_period)", in_seconds(settings.retention_s))),
         ("made", when(queue.created_at_ms, now_ms)),
         ("changed", when(queue.modified_at_ms, now_ms)),
         ("id", plain(&queue.id)),
