@@ -7,11 +7,15 @@ use serde_json::{Value, json};
 use crate::client::{APP, Api, Client, lease};
 use crate::support::{Server, folder, jadpo, request};
 
-/// Makes a token with the command that a person uses.
-fn token(dir: &std::path::Path, args: &[&str]) -> (String, String) {
+fn made(dir: &std::path::Path, args: &[&str]) -> Value {
     let output = jadpo(dir, &[&["tokens", "create", "--json"], args].concat());
     assert!(output.status.success(), "{output:?}");
-    let made: Value = serde_json::from_slice(&output.stdout).unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Makes a token with the command that a person uses.
+fn token(dir: &std::path::Path, args: &[&str]) -> (String, String) {
+    let made = made(dir, args);
     (made["secret"].as_str().unwrap().to_owned(), made["account"].as_str().unwrap().to_owned())
 }
 
@@ -22,6 +26,7 @@ fn in_production_only_a_token_of_the_store_counts_and_only_for_its_account() {
     let server = Server::serve(dir.path(), &[], &[]);
     let place = server.beside(async |broker| broker.api_place().await).unwrap();
     assert_eq!(place.account, account);
+    assert_eq!(made(dir.path(), &["later"])["url"], server.url, "it is said where the server answers");
     let mut client = Client::new(&server.url, &account, &secret);
     let queue = client.pulled("mail", json!({}));
     client.push_texts(&queue, &["a"]);
