@@ -138,3 +138,16 @@ fn unpack(packed: &[u8]) -> Option<Lease> {
         bytes: u32::from_be_bytes(*bytes),
     })
 }
+
+#[cfg(test)]
+impl Lease {
+    /// One of a message that nothing else is said of.
+    pub(crate) fn of(seq: i64, attempt: u32) -> Self {
+        Self { queue: 1, until_ms: i64::MAX, seq, attempt, bytes: 0 }
+    }
+
+    /// Its message's number.
+    pub(crate) fn seq(&self) -> i64 {
+        self.seq
+    }
+}

@@ -10,6 +10,7 @@ mod frame;
 mod producer;
 #[cfg(feature = "compile")]
 mod settings;
+mod suspects;
 mod take;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ pub use consumed::{Consumed, Handler, consumed, cron_name};
 pub use declare::{Told, declare, declare_again};
 pub use frame::frame;
 pub use producer::{Call, Refused, metrics, sent};
+pub use suspects::{CutOff, IN_COMPANY_MAX, Next, Suspects, Turn};
 pub use take::{Asks, Found, Handed, take};
 pub use verdict::{Verdict, ended, occurred, released, verdict};
 

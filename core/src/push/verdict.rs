@@ -180,7 +180,7 @@ pub fn released(taken: &[Taken]) -> Settle {
     Settle { releases: taken.iter().map(|taken| taken.lease).collect(), ..Settle::default() }
 }
 
-fn failed(taken: &Taken, error: String) -> Retry {
+pub(super) fn failed(taken: &Taken, error: String) -> Retry {
     Retry { lease: taken.lease, delay_ms: None, reason: Reason::Failed, error: Some(error), progress: None }
 }
 

@@ -258,17 +258,3 @@ test("a stop lets the batch that runs end, and what was not taken stays", async 
 	assert.equal(server.queue("jobs").messages, 4 - 2 * batches.length);
 	assert.equal(server.queue("jobs").in_flight, 0);
 });
-
-test("what a killed server had handed out comes again at once, and the attempt counts", async (t) => {
-	const script = TELLER.replace("queue(batch) {", "async queue(batch) { if (batch.messages[0].attempts === 1) await scheduler.wait(60_000);");
-	const worker = { ...taker("stuck", "jobs"), script };
-	const at = folder(t);
-	const server = await run(t, [sender("jobs"), worker], { folder: at });
-	await send(server, "x", "y");
-	await server.untilQueue("jobs", ({ in_flight }) => in_flight === 2);
-	await server.stop("SIGKILL");
-	const again = await run(t, [sender("jobs"), worker], { folder: at });
-	assert.equal((await again.logged("worker.reclaimed")).messages, 2);
-	const told = await again.until("stuck", "/", (told) => told.length === 2);
-	assert.deepEqual(told, [["jobs", "x", 2], ["jobs", "y", 2]]);
-});

@@ -32,13 +32,13 @@ impl Broker {
         self.store.broker(move |broker, sql, moment| push::declare_again(broker, sql, moment, &workers)).await
     }
 
-    /// Ends every lease on a queue, and answers how many there were.
+    /// Gives back what is leased on a queue, and answers how much that was.
     ///
     /// # Errors
     /// As [`reclaim`](jadpo_core::broker::Broker::reclaim).
     pub async fn reclaim(&self, name: &str) -> Result<u64, BrokerError> {
         let name = name.to_owned();
-        self.store.broker(move |broker, sql, moment| broker.reclaim(sql, moment, &name)).await
+        self.store.broker(move |broker, sql, _| broker.reclaim(sql, &name)).await
     }
 
     /// Takes the batches that are due for Workers.

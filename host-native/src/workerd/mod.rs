@@ -35,7 +35,8 @@ use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
-use hyper::{Request, StatusCode};
+use hyper::header::HeaderValue;
+use hyper::{Method, Request, StatusCode};
 use jadpo_core::workers::Worker;
 use percent_encoding::percent_decode_str;
 use tokio::sync::watch;
@@ -44,7 +45,7 @@ use tokio::time::{Instant, timeout_at};
 pub use failure::Failure;
 pub(crate) use inner::{Answer, Asked};
 use link::{Unanswered, in_words};
-use phase::Phases;
+use phase::{Phases, Up};
 pub use prepare::{Options, Prepared, Started};
 pub(crate) use prepare::{Scratch, scratch};
 pub(crate) use project::describe;
@@ -70,6 +71,8 @@ pub struct Workerd {
     workers: watch::Receiver<Arc<Vec<Worker>>>,
     tails: Tails,
     running: Running,
+    /// Says that workerd is to end for good.
+    over: Arc<watch::Sender<bool>>,
 }
 
 /// Batches and occurrences that run now, each kind with how many there are: `batches of NAME`.
@@ -118,6 +121,8 @@ pub enum CallError {
         outcome: &'static str,
         /// In words.
         error: String,
+        /// Whether something else ran in the same workerd when that ended; whose doing it was is not known then.
+        in_company: bool,
     },
 }
 
@@ -148,6 +153,11 @@ impl Workerd {
         self.running.lock().iter().map(in_words).collect()
     }
 
+    /// Ends workerd for good: what runs in it is called off.
+    pub fn end(&self) {
+        self.over.send_replace(true);
+    }
+
     /// What the handler of a queue's batches threw last, or that of crons if there is no queue, if it has since then. It
     /// is waited for a little.
     pub async fn thrown(&self, worker: &str, queue: Option<&str>, since: Instant) -> Option<String> {
@@ -167,29 +177,52 @@ impl Workerd {
     ) -> Result<(StatusCode, Bytes), CallError> {
         let until = Instant::now() + limit;
         let up = self.phases.up(until).await.map_err(CallError::NotStarted)?;
-        let (_busy, _runs) = (up.begin(), self.running.begin(path_and_query));
-        let request = Request::post(path_and_query)
-            .header(hyper::header::HOST, "dispatcher")
-            .body(Full::new(body).map_err(|never| match never {}).boxed_unsync())
-            .map_err(|error| CallError::NotStarted(error.to_string()))?;
-        let answer = async {
-            let answer = up.dispatcher.send(request).await?;
-            let status = answer.status();
-            let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
-            let body = body.map_err(|error| Unanswered::Broken(in_words(&*error)))?;
-            Ok::<_, Unanswered>((status, body.to_bytes()))
-        };
-        match timeout_at(until, answer).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(Unanswered::Unsent(error, _))) => Err(CallError::NotStarted(error)),
-            Ok(Err(Unanswered::Broken(error))) => {
-                let (outcome, why) = up.ended().await;
-                Err(CallError::Broken { outcome, error: why.unwrap_or(error) })
+        let (busy, _runs) = (up.begin(), self.running.begin(path_and_query));
+        let broken = |outcome, error, in_company| Err(CallError::Broken { outcome, error, in_company });
+        match timeout_at(until, up.ask(path_and_query, body)).await {
+            Ok(Ok(answer)) => {
+                drop(busy.answered());
+                Ok(answer)
             }
-            Err(_) => Err(CallError::Broken {
-                outcome: "exceededWallTime",
-                error: format!("the handler did not end within {} s", limit.as_secs()),
-            }),
+            Ok(Err(Unanswered::Unsent(error, _))) => {
+                drop(busy.answered());
+                Err(CallError::NotStarted(error))
+            }
+            Ok(Err(Unanswered::Broken(error))) => match up.ended().await {
+                Some(end) => broken(end.outcome, end.why.clone(), busy.had_company(&end)),
+                None => broken("daemonDown", error, false),
+            },
+            Err(_) => {
+                broken("exceededWallTime", format!("the handler did not end within {} s", limit.as_secs()), false)
+            }
         }
+    }
+
+    /// Asks the dispatcher something that calls no handler. While workerd starts anew, this waits for it. `None` if there
+    /// is no answer by then, or no good one.
+    pub async fn look(&self, path_and_query: &str, limit: Duration) -> Option<Bytes> {
+        let until = Instant::now() + limit;
+        let up = self.phases.up(until).await.ok()?;
+        let (status, answer) = timeout_at(until, up.ask(path_and_query, Bytes::new())).await.ok()?.ok()?;
+        (status == StatusCode::OK).then_some(answer)
+    }
+}
+
+impl Up {
+    /// Posts a body to the dispatcher, and gives its answer.
+    async fn ask(&self, path_and_query: &str, body: Bytes) -> Result<(StatusCode, Bytes), Unanswered> {
+        let body = Full::new(body).map_err(|never| match never {}).boxed_unsync();
+        let mut request = Request::new(body);
+        *request.method_mut() = Method::POST;
+        request.headers_mut().insert(hyper::header::HOST, HeaderValue::from_static("dispatcher"));
+        match path_and_query.parse() {
+            Ok(uri) => *request.uri_mut() = uri,
+            Err(error) => return Err(Unanswered::Unsent(error.to_string(), Box::new(request))),
+        }
+        let answer = self.dispatcher.send(request).await?;
+        let status = answer.status();
+        let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
+        let body = body.map_err(|error| Unanswered::Broken(in_words(&*error)))?;
+        Ok((status, body.to_bytes()))
     }
 }

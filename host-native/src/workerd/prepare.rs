@@ -193,7 +193,8 @@ impl Prepared {
         let inner = UnixListener::bind(keeper.inner());
         let inner = inner.map_err(|error| Failure::failed(format!("cannot listen for workerd: {error}"), ""))?;
         let process = keeper.start(&projects).await?;
-        let handle = Workerd { phases: Phases(phases), workers: running, tails, running: Running::default() };
+        let over = Arc::new(watch::Sender::new(false));
+        let handle = Workerd { phases: Phases(phases), workers: running, tails, running: Running::default(), over };
         Ok(Started { handle, addresses, options, loading, keeper, process, projects, seen, inner, doors, scratch })
     }
 }
@@ -250,10 +251,9 @@ impl Started {
             ))
         });
         // First the clients get their answers, then workerd goes, then what it asks.
-        let (over, is_over) = watch::channel(false);
-        let keeping = tokio::spawn(keeper.run(process, projects, changed, is_over));
+        let keeping = tokio::spawn(keeper.run(process, projects, changed, handle.over.subscribe()));
         while served.join_next().await.is_some() {}
-        let _ = over.send(true);
+        handle.end();
         if let Some(watching) = watching {
             watching.abort();
         }

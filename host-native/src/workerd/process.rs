@@ -22,7 +22,7 @@ use super::config::Places;
 use super::failure::Failure;
 use super::link::Link;
 use super::maps::Maps;
-use super::phase::Up;
+use super::phase::{End, Running, Up};
 use super::project::Project;
 use crate::log;
 
@@ -41,7 +41,7 @@ pub(super) struct Process {
     pub(super) up: Up,
     child: Child,
     folder: PathBuf,
-    end: watch::Sender<Option<(&'static str, String)>>,
+    end: watch::Sender<Option<End>>,
 }
 
 /// A line of workerd's own log.
@@ -88,7 +88,7 @@ impl Process {
         let up = Up {
             dispatcher: Link::to(places.dispatcher()),
             workers: Arc::new(workers),
-            busy: Arc::new(watch::Sender::new(0)),
+            running: Arc::new(watch::Sender::new(Running::default())),
             end: ends,
         };
         Ok(Self { up, child, folder: places.folder.to_owned(), end })
@@ -129,7 +129,8 @@ impl Process {
     /// Ends it, and says why to whoever waits for an answer of it.
     pub(super) async fn end(mut self, outcome: &'static str, why: String) {
         // First the word, so that whoever sees a connection break finds it.
-        let _ = self.end.send(Some((outcome, why)));
+        let running = *self.up.running.borrow();
+        let _ = self.end.send(Some(End { outcome, why, running }));
         let is_told = outcome != "exceededCpu" && self.tell();
         if !is_told || timeout(END_MAX, self.child.wait()).await.is_err() {
             let _ = self.child.kill().await;

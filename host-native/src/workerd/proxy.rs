@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::config::CF_HEADER;
 use super::link::{Body, Unanswered};
-use super::phase::Phases;
+use super::phase::{Open, Phases};
 use super::tails::Tails;
 use super::visitors::{Awaited, Made, Turn, Visitors};
 use crate::log;
@@ -179,17 +179,17 @@ async fn answer(door: &Door, peer: SocketAddr, mut request: Request<Awaited>) ->
     let mut again = (parts.method.is_safe() && body.is_end_stream()).then(|| parts.clone());
     let mut request = Request::from_parts(parts, body.map_err(Into::into).boxed_unsync());
     let until = Instant::now() + HELD_MAX;
-    let answer = loop {
+    let (answer, open) = loop {
         let up = match door.phases.up(until).await {
             Ok(up) => up,
             Err(why) => return unavailable(&why),
         };
-        let _busy = up.begin();
+        let busy = up.begin();
         let Some(link) = up.workers.get(door.index) else {
             return unavailable("this Worker does not run any more");
         };
         match link.send(request).await {
-            Ok(answer) => break answer,
+            Ok(answer) => break (answer, busy.answered()),
             Err(Unanswered::Unsent(_, unsent)) if Instant::now() < until => {
                 // It has just ended, and the next one is not there yet.
                 request = *unsent;
@@ -207,10 +207,14 @@ async fn answer(door: &Door, peer: SocketAddr, mut request: Request<Awaited>) ->
             }
         }
     };
-    handed_back(answer, client.zip(socket))
+    handed_back(answer, client.zip(socket), open)
 }
 
-fn handed_back(mut answer: Response<Incoming>, client: Option<(OnUpgrade, OwnedSemaphorePermit)>) -> Response<Body> {
+fn handed_back(
+    mut answer: Response<Incoming>,
+    client: Option<(OnUpgrade, OwnedSemaphorePermit)>,
+    open: Open,
+) -> Response<Body> {
     if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
         if let Some((client, socket)) = client {
             let worker = hyper::upgrade::on(&mut answer);
@@ -220,13 +224,17 @@ fn handed_back(mut answer: Response<Incoming>, client: Option<(OnUpgrade, OwnedS
                     // Whoever ends it, both sides see it.
                     let _ = tokio::io::copy_bidirectional(&mut client, &mut worker).await;
                 }
-                drop(socket);
+                drop((socket, open));
             });
         }
         return answer.map(|body| body.map_err(Into::into).boxed_unsync());
     }
     hop_by_hop_out(answer.headers_mut());
-    answer.map(|body| body.map_err(Into::into).boxed_unsync())
+    let failed = move |error: hyper::Error| {
+        let _while_it_is_streamed = &open;
+        error.into()
+    };
+    answer.map(|body| body.map_err(failed).boxed_unsync())
 }
 
 /// Headers that are about one connection only.

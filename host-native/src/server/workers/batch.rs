@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::body::Bytes;
-use jadpo_core::broker::{Metrics, Taken};
+use jadpo_core::broker::{MessageId, Metrics, Taken};
 use jadpo_core::host::Level;
-use jadpo_core::push::{Consumed, Handler, Verdict, WALL_LIMIT_MS, ended, frame, occurred, released, verdict};
+use jadpo_core::push::{Consumed, Handler, Verdict, WALL_LIMIT_MS, ended, frame, occurred, verdict};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -19,17 +19,33 @@ use crate::workerd::{CallError, Workerd};
 const LIMIT: Duration = Duration::from_millis(WALL_LIMIT_MS as u64);
 
 /// How a batch ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Way {
     /// Its handler returned.
     Well,
     /// It did not, or could not be called for what the batch holds.
     Failed,
-    /// No handler was reached.
-    ReachedNobody,
+    /// There is no answer, and the messages are still to be settled.
+    Unanswered(Vec<Taken>, Why),
 }
 
-/// Hands a batch over, and what came of it to the settler.
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum Why {
+    /// No handler was reached.
+    ReachedNobody(String),
+    /// We ended workerd: its code was changed, or the server ends.
+    CalledOff(String),
+    /// workerd ended.
+    CutOff { outcome: &'static str, error: String, in_company: bool },
+}
+
+/// How we call what we ended ourselves.
+pub(super) const CANCELED: &str = "canceled";
+/// How we call a call that took too long: the handler alone is to blame, and workerd goes on.
+const TOO_LONG: &str = "exceededWallTime";
+
+/// Hands a batch over, and what its handler said to the settler.
 pub(super) async fn hand(
     shared: &Shared,
     workerd: &Workerd,
@@ -56,19 +72,14 @@ pub(super) async fn hand(
             let text = String::from_utf8_lossy(&text);
             ended("internalError", &format!("the dispatcher answered {status}: {text}"), &taken)
         }
-        Err(CallError::Broken { outcome, error }) => ended(outcome, &error, &taken),
-        Err(CallError::NotStarted(error)) => {
-            let fields = vec![
-                ("worker", consumed.worker.as_str().into()),
-                ("queue", consumed.queue.as_str().into()),
-                ("messages", taken.len().into()),
-                ("error", error.into()),
-            ];
-            shared.log(Level::Warn, "worker.not_reached", fields);
-            let settle = released(&taken);
-            let _ = settler.send(Ended { queue: consumed.queue.clone(), settle, line: None }).await;
-            return Way::ReachedNobody;
+        Err(CallError::Broken { outcome: TOO_LONG, error, .. }) => ended(TOO_LONG, &error, &taken),
+        Err(CallError::Broken { outcome: CANCELED, error, .. }) => {
+            return Way::Unanswered(taken, Why::CalledOff(error));
         }
+        Err(CallError::Broken { outcome, error, in_company }) => {
+            return Way::Unanswered(taken, Why::CutOff { outcome, error, in_company });
+        }
+        Err(CallError::NotStarted(error)) => return Way::Unanswered(taken, Why::ReachedNobody(error)),
     };
     if verdict.is_unexplained() {
         let queue = (consumed.handler == Handler::Queue).then_some(consumed.queue.as_str());
@@ -86,18 +97,26 @@ pub(super) async fn hand(
         ];
         shared.log(Level::Error, "worker.unreadable", fields);
     }
+    // The settler outlives whoever sends to it.
+    let _ = settler.send(settled(consumed, verdict, &ids(&taken), started)).await;
+    way
+}
+
+/// What the settler is to do of a batch that began then, and to say.
+pub(super) fn settled(consumed: &Consumed, verdict: Verdict, ids: &[MessageId], started: Instant) -> Ended {
     let line = Line {
         worker: consumed.worker.clone(),
         handler: consumed.handler,
-        ids: taken.iter().map(|taken| taken.message.id).collect(),
+        ids: ids.to_vec(),
         outcome: verdict.outcome.unwrap_or_else(|| "notCalled".to_owned()),
         error: verdict.error,
         ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
     };
-    // The settler outlives whoever sends to it.
-    let ended = Ended { queue: consumed.queue.clone(), settle: verdict.settle, line: Some(line) };
-    let _ = settler.send(ended).await;
-    way
+    Ended { queue: consumed.queue.clone(), settle: verdict.settle, line: Some(line), until_settled: None }
+}
+
+pub(super) fn ids(taken: &[Taken]) -> Vec<MessageId> {
+    taken.iter().map(|taken| taken.message.id).collect()
 }
 
 fn read(consumed: &Consumed, answer: &[u8], taken: &[Taken]) -> Verdict {

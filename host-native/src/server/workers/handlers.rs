@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use hyper::StatusCode;
-use hyper::body::Bytes;
 use jadpo_core::host::Level;
 use jadpo_core::push::{Consumed, Handler};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -29,7 +27,7 @@ struct Handlers {
 pub(super) async fn look(shared: Shared, workerd: Workerd, consumed: Vec<Consumed>) {
     for Consumed { queue, worker, handler, .. } in consumed {
         let path = format!("/handlers?worker={}", utf8_percent_encode(&worker, NON_ALPHANUMERIC));
-        let Ok((StatusCode::OK, answer)) = workerd.dispatch(&path, Bytes::new(), LOOK_MAX).await else { return };
+        let Some(answer) = workerd.look(&path, LOOK_MAX).await else { return };
         let Ok(found) = serde_json::from_slice::<Handlers>(&answer) else { return };
         let mut fields = vec![("worker", worker.as_str().into()), ("queue", queue.as_str().into())];
         let why = match handler {

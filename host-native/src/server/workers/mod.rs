@@ -26,7 +26,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use super::{Shared, schedules};
 use crate::workerd::Workerd;
 pub(crate) use declare::declare;
-use declare::declare_again;
+use declare::{declare_again, declare_now, reclaim};
 use push::Push;
 
 /// The small Worker inside workerd that hands batches and occurrences on. It needs the compatibility flag
@@ -102,7 +102,7 @@ impl Kept {
     async fn begin(&mut self, workers: &Arc<Vec<Worker>>, stopped: &watch::Receiver<bool>) -> JoinHandle<()> {
         let log = |event, error: String| self.shared.log(Level::Error, event, vec![("error", error.into())]);
         self.not_declared = None;
-        if let Err(error) = declare(&self.shared.own, workers, &self.app).await {
+        if let Err(error) = declare_now(&self.shared.own, workers, &self.app).await {
             log("workers.not_declared", error.to_string());
             self.not_declared = Some(error.to_string());
         }
@@ -111,13 +111,8 @@ impl Kept {
             if !self.reclaimed.insert(one.queue.clone()) {
                 continue;
             }
-            match self.shared.own.reclaim(&one.queue).await {
-                Ok(0) => {}
-                Ok(messages) => {
-                    let fields = vec![("queue", one.queue.as_str().into()), ("messages", messages.into())];
-                    self.shared.log(Level::Warn, "worker.reclaimed", fields);
-                }
-                Err(error) => log("worker.not_reclaimed", error.to_string()),
+            if let Err(error) = reclaim(&self.shared.own, &one.queue).await {
+                log("worker.not_reclaimed", error.to_string());
             }
         }
         tokio::spawn(handlers::look(self.shared.clone(), self.workerd.clone(), consumed.clone()));

@@ -1,13 +1,15 @@
 //! Batches that ended, settled: in groups, one settle for each queue; and what is said of each.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use jadpo_core::broker::{Gone, MessageId, Settle};
 use jadpo_core::host::Level;
 use jadpo_core::push::Handler;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, sleep};
 
 use super::super::Shared;
@@ -29,6 +31,29 @@ pub(super) struct Ended {
     pub(super) settle: Settle,
     /// What is to be said of it; nothing of what reached nobody.
     pub(super) line: Option<Line>,
+    /// Dropped once it is settled, for who waits for that.
+    pub(super) until_settled: Option<UntilSettled>,
+}
+
+/// Counts as one among those that are not settled, until it is dropped; then somebody is told.
+#[derive(Debug)]
+pub(super) struct UntilSettled {
+    among: Arc<AtomicUsize>,
+    told: Arc<Notify>,
+}
+
+impl UntilSettled {
+    pub(super) fn new(among: &Arc<AtomicUsize>, told: &Arc<Notify>) -> Self {
+        among.fetch_add(1, Ordering::AcqRel);
+        Self { among: among.clone(), told: told.clone() }
+    }
+}
+
+impl Drop for UntilSettled {
+    fn drop(&mut self) {
+        self.among.fetch_sub(1, Ordering::AcqRel);
+        self.told.notify_one();
+    }
 }
 
 /// What is said of a batch.
@@ -47,8 +72,17 @@ pub(super) struct Line {
 #[derive(Default)]
 struct Group {
     settle: Settle,
-    /// What is said of each, with its acks and retries.
-    lines: Vec<(Line, usize, usize)>,
+    /// What is said of each.
+    lines: Vec<Said>,
+    until_settled: Vec<UntilSettled>,
+}
+
+/// What is said of a batch, and how many of its messages became what.
+struct Said {
+    line: Line,
+    acked: usize,
+    retried: usize,
+    released: usize,
 }
 
 /// Settles until nobody is left who ends anything.
@@ -56,9 +90,12 @@ pub(super) async fn run(shared: Shared, mut endings: mpsc::Receiver<Ended>, stop
     let mut ended = Vec::with_capacity(GROUP_MAX);
     while endings.recv_many(&mut ended, GROUP_MAX).await > 0 {
         let mut groups: BTreeMap<String, Group> = BTreeMap::new();
-        for Ended { queue, settle, line } in ended.drain(..) {
+        for Ended { queue, settle, line, until_settled } in ended.drain(..) {
             let group = groups.entry(queue).or_default();
-            group.lines.extend(line.map(|line| (line, settle.acks.len(), settle.retries.len())));
+            let Settle { acks, retries, releases, .. } = &settle;
+            let (acked, retried, released) = (acks.len(), retries.len(), releases.len());
+            group.lines.extend(line.map(|line| Said { line, acked, retried, released }));
+            group.until_settled.extend(until_settled);
             group.settle.acks.extend(settle.acks);
             group.settle.retries.extend(settle.retries);
             group.settle.releases.extend(settle.releases);
@@ -69,7 +106,7 @@ pub(super) async fn run(shared: Shared, mut endings: mpsc::Receiver<Ended>, stop
 
 async fn settle_one(shared: &Shared, queue: String, group: Group, stopped: &watch::Receiver<bool>) {
     let started = Instant::now();
-    let Group { settle, lines } = group;
+    let Group { settle, lines, until_settled: _not_before_the_end } = group;
     loop {
         let longest = if *stopped.borrow() { TRY_AGAIN_STOPPING } else { TRY_AGAIN_MAX };
         match shared.own.settle(&queue, settle.clone()).await {
@@ -87,6 +124,7 @@ async fn settle_one(shared: &Shared, queue: String, group: Group, stopped: &watc
                     ("queue", queue.as_str().into()),
                     ("acks", settle.acks.len().into()),
                     ("retries", settle.retries.len().into()),
+                    ("releases", settle.releases.len().into()),
                     ("error", error.to_string().into()),
                 ];
                 shared.log(Level::Error, "worker.not_settled", fields);
@@ -96,7 +134,8 @@ async fn settle_one(shared: &Shared, queue: String, group: Group, stopped: &watc
     }
 }
 
-fn say(shared: &Shared, queue: &str, (line, acked, retried): &(Line, usize, usize), gone: &[Gone]) {
+fn say(shared: &Shared, queue: &str, said: &Said, gone: &[Gone]) {
+    let Said { line, acked, retried, released } = said;
     let dead = if gone.is_empty() {
         0
     } else {
@@ -113,6 +152,9 @@ fn say(shared: &Shared, queue: &str, (line, acked, retried): &(Line, usize, usiz
         ("outcome", line.outcome.as_str().into()),
         ("ms", line.ms.into()),
     ];
+    if *released > 0 {
+        fields.push(("released", (*released).into()));
+    }
     fields.extend(line.error.as_deref().map(|error| ("error", error.into())));
     let event = match line.handler {
         Handler::Queue => "worker.batch",

@@ -1,3 +1,5 @@
+mod suspects;
+
 use serde_json::json;
 
 use super::*;
