@@ -268,7 +268,8 @@ fn stand_ins(projects: &[Project], stands_in: bool) -> BTreeMap<String, BTreeSet
 pub(super) fn broken(failure: &Failure, made: &Made) {
     let mut fields = in_fields(failure);
     let at = log::rfc3339(made.0.load(Ordering::Relaxed));
-    fields.push(("runs_on", format!("what ran before goes on, as it was made at {at}").into()));
+    // First: the rest may be many lines.
+    fields.insert(0, ("runs_on", format!("what ran before goes on, as it was made at {at}").into()));
     say(Level::Error, "worker.broken", fields);
 }
 
