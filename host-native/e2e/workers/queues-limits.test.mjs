@@ -123,3 +123,24 @@ test("a queue that is deleted while its Worker runs is made again", async (t) =>
 	assert.ok(answers.at(-1).done, JSON.stringify(answers.at(-1)));
 	assert.ok(answers.slice(0, -1).every(({ message }) => message.endsWith("(10104)")), JSON.stringify(answers));
 });
+
+test("a store that is full is asked again after a pause, and not as fast as it can be (D26)", async (t) => {
+	const consumer = { queue: "jobs", max_batch_size: 1, max_batch_timeout: 0, max_concurrency: 2 };
+	const script = SCRIPT.replace("export default {", "export default { queue() {}, ");
+	// No file of theirs grows past 600 KB: to SQLite that is a disk without room.
+	const before = "trap '' XFSZ; ulimit -f 1200";
+	const server = await run(t, [{ name: "w", script, queues: { ...QUEUES, consumers: [consumer] } }], { before });
+	server.jadpo("queues", "pause", "jobs");
+	const ask = asking(server);
+	for (let full = false; !full; ) full = (await ask("send", 100_000)).message !== undefined;
+	server.jadpo("queues", "resume", "jobs");
+	const from = server.log.length;
+	const busy = (async () => {
+		const ends = Date.now() + 4_000;
+		while (Date.now() < ends) await ask("send", 100_000);
+	})();
+	await server.logged("worker.not_taken", undefined, { from });
+	await busy;
+	const failed = server.log.slice(from).filter(({ event }) => event === "worker.not_taken").length;
+	assert.ok(failed <= 6, `${failed} takes failed`);
+});

@@ -311,6 +311,25 @@ async fn a_full_disk_fails_what_does_not_fit_and_loses_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_change_is_told_of_only_when_something_was_written_and_committed() {
+    let (_dir, open) = fresh();
+    let store = open.handle();
+    let mut changes = store.changes();
+    let written_and_failed = store.broker(|broker, sql, moment| {
+        broker.create(sql, moment, "jobs", Settings::default())?;
+        Err::<(), _>(StoreError::Unavailable("the disk is full".to_owned()).into())
+    });
+    assert!(written_and_failed.await.is_err());
+    assert!(store.batch(vec![insert("a"), Statement::new(REFUSED, vec![])]).await.is_err());
+    assert!(!changes.has_changed().unwrap(), "nothing was");
+    store.broker(|broker, sql, moment| broker.create(sql, moment, "jobs", Settings::default())).await.unwrap();
+    assert!(changes.has_changed().unwrap());
+    changes.mark_unchanged();
+    store.batch(vec![insert("a")]).await.unwrap();
+    assert!(changes.has_changed().unwrap());
+}
+
+#[tokio::test]
 async fn however_many_ask_the_server_s_own_work_has_places_and_they_are_told_to_come_back() {
     let (_dir, open) = fresh();
     let store = open.handle();

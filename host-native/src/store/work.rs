@@ -87,6 +87,11 @@ impl Job {
         }
     }
 
+    /// Whether its statements were rolled back, though the transaction goes on.
+    pub(super) fn left_nothing(&self) -> bool {
+        matches!(self, Self::Batch(BatchWork { outcome: Some(Err(_)), .. }))
+    }
+
     pub(super) fn as_send(&mut self) -> Option<&mut SendWork> {
         match self {
             Self::Send(work) => Some(work),

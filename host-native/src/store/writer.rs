@@ -42,6 +42,7 @@ pub(super) fn run(
         broker: None,
         broker_is_right: false,
         data_version: 0,
+        wrote: false,
         blocked: None,
         emptied: None,
     };
@@ -55,7 +56,7 @@ pub(super) fn run(
         gather(&mut waiting, &mut group, last_group);
         let rest = group.split_off(fitting(&group));
         last_group = group.len();
-        let before = writer.connection.total_changes();
+        writer.wrote = false;
         writer.commit(&mut group);
         let mut rest = rest;
         if let Some(error) = writer.blocked.take() {
@@ -64,7 +65,7 @@ pub(super) fn run(
             rest.iter_mut().for_each(|job| job.fail(&error));
             group.append(&mut rest);
         }
-        if writer.connection.total_changes() != before && group.iter().any(Job::stirs) {
+        if writer.wrote && group.iter().any(Job::stirs) {
             changed.send_modify(|count| *count = count.wrapping_add(1));
         }
         group.drain(..).for_each(Job::answer);
@@ -137,6 +138,8 @@ struct Writer {
     broker_is_right: bool,
     /// What SQLite counts up when another connection writes to the file.
     data_version: i64,
+    /// Whether something was written and committed since somebody asked. SQLite counts what it rolls back, too.
+    wrote: bool,
     /// Why the last transaction could not even begin.
     blocked: Option<StoreError>,
     /// When the log was last written into the file because there was no room.
@@ -175,12 +178,15 @@ impl Writer {
             self.blocked = Some(error);
             return jobs.len();
         }
-        let mut index = 0;
+        let (mut index, mut writes) = (0, false);
         while index < jobs.len() {
             let Some((done, rest)) = jobs.split_at_mut_checked(index) else { break };
             let together = if manner == Manner::Quick { sent_together(rest) } else { 1 };
             let Some(now) = rest.get_mut(..together) else { break };
+            let before = self.connection.total_changes();
             let failure = self.run_some(now, manner, moment).err();
+            writes |=
+                failure.is_none() && !now.iter().all(Job::left_nothing) && self.connection.total_changes() != before;
             if let Some(failure) = failure.as_ref().filter(|_| manner == Manner::Quick) {
                 self.roll_back();
                 self.make_room(failure);
@@ -206,6 +212,8 @@ impl Writer {
         } else if let Err(error) = self.check_files() {
             self.broker_is_right = false;
             jobs.iter_mut().for_each(|job| job.fail(&error));
+        } else {
+            self.wrote |= writes;
         }
         jobs.len()
     }
