@@ -8,6 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout_at;
 
 use super::error::{OpenError, RunError};
+use super::flush::{Flusher, Reply};
 use super::open::open;
 use super::run::Base;
 use super::turn::Turn;
@@ -15,7 +16,8 @@ use super::turn::Turn;
 /// Requests that may wait for one database. What comes on top is told that it is overloaded, as on D1.
 const WAITING_MAX: usize = 1024;
 
-type Job = Box<dyn FnOnce(Result<&mut Base, &OpenError>) + Send>;
+/// What is asked, and then how it is answered.
+type Job = Box<dyn FnOnce(Result<&mut Base, &OpenError>) -> Reply + Send>;
 
 /// A handle to a database. Its thread ends when the last is gone.
 #[derive(Debug, Clone)]
@@ -31,19 +33,28 @@ impl Database {
         let run = move || {
             // First somebody must ask: who finds that it cannot be opened is told why.
             let Some(first) = waiting.blocking_recv() else { return };
-            match open(&path).and_then(|connection| Base::new(connection, &path, DURATION_MAX)) {
-                Ok(mut base) => {
-                    first(Ok(&mut base));
-                    while let Some(job) = waiting.blocking_recv() {
-                        job(Ok(&mut base));
+            let opened = open(&path).and_then(|connection| {
+                let flusher = Flusher::start(&path).map_err(|error| OpenError::unusable(&path, &error))?;
+                Ok((Base::new(connection, &path, DURATION_MAX)?, flusher))
+            });
+            match opened {
+                Ok((mut base, flusher)) => {
+                    let mut next = Some(first);
+                    while let Some(job) = next.take() {
+                        let reply = job(Ok(&mut base));
+                        flusher.answer(base.commit, reply);
+                        if flusher.failed() {
+                            break;
+                        }
+                        next = waiting.blocking_recv();
                     }
                 }
                 Err(error) => {
                     // Who waits is told. The next request finds that this thread ended, and tries again.
                     waiting.close();
-                    first(Err(&error));
+                    first(Err(&error))(Ok(()));
                     while let Some(job) = waiting.blocking_recv() {
-                        job(Err(&error));
+                        job(Err(&error))(Ok(()));
                     }
                 }
             }
@@ -77,7 +88,7 @@ impl Database {
         let job: Job = Box::new(move |base| {
             // Whoever asked may be gone, and then nobody waits for what it would do.
             if answer.is_closed() {
-                return;
+                return Box::new(|_| ());
             }
             let outcome = match base {
                 Ok(base) => {
@@ -86,7 +97,10 @@ impl Database {
                 }
                 Err(error) => Err(RunError::Open(error.clone())),
             };
-            let _ = answer.send(outcome);
+            Box::new(move |on_disk| {
+                let lost = |why: &str| RunError::NotOnDisk(why.to_owned());
+                let _ = answer.send(outcome.and_then(|done| on_disk.map(|()| done).map_err(lost)));
+            })
         });
         self.jobs.try_send(job).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => RunError::Overloaded,

@@ -37,8 +37,8 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// Why statements were not run. Nothing of them is kept, but for [`RunError::Ended`], of which that is not known. As a
-/// text it is what D1 says, without its `D1_ERROR: `.
+/// Why statements were not run. Nothing of them is kept, but for [`RunError::Ended`] and [`RunError::NotOnDisk`], of
+/// which that is not known. As a text it is what D1 says, without its `D1_ERROR: `.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunError {
     /// The file cannot be used.
@@ -49,6 +49,8 @@ pub enum RunError {
     WaitedTooLong,
     /// The database's thread ended under it.
     Ended,
+    /// It was done, and the disk did not take it.
+    NotOnDisk(String),
     /// A statement would begin or end a transaction.
     Transaction,
     /// The statements ran for too long together.
@@ -85,6 +87,7 @@ impl fmt::Display for RunError {
             Self::Overloaded => f.write_str(OVERLOADED),
             Self::WaitedTooLong => f.write_str(QUEUED_TOO_LONG),
             Self::Ended => f.write_str("the database's thread ended; the next request opens it again"),
+            Self::NotOnDisk(why) => write!(f, "the disk did not take what was changed, or not all of it: {why}"),
             Self::Transaction => f.write_str(TRANSACTION_REFUSED),
             Self::TimedOut => f.write_str(TIMED_OUT),
             Self::TooLarge => f.write_str(TOO_LARGE),

@@ -5,6 +5,7 @@ mod clock;
 mod database;
 mod error;
 mod fence;
+mod flush;
 mod functions;
 mod limits;
 mod migrate;

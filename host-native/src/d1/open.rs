@@ -34,8 +34,15 @@ pub(super) fn open(file: &Path) -> Result<Connection, OpenError> {
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
         connection.pragma_update(None, "page_size", PAGE_BYTES)?;
-        connection.pragma_update(None, "journal_mode", "WAL")?;
-        connection.pragma_update(None, "synchronous", "FULL")?;
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |mode| match mode.get_ref(0)?.as_str()? {
+            "wal" => Ok(()),
+            _ => {
+                let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
+                Err(rusqlite::Error::SqliteFailure(code, Some("it cannot have a write-ahead log here".to_owned())))
+            }
+        })?;
+        // Commits are put on disk by `flush`, before anybody is told of them.
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
         connection.pragma_update(None, "foreign_keys", true)?;
         connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT)?;
         connection.pragma_update(None, "cache_size", -CACHE_KIB)?;

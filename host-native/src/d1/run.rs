@@ -36,6 +36,8 @@ pub(super) struct Base {
     interrupt: Arc<InterruptHandle>,
     /// The turn of the request that is served.
     pub(super) turn: Turn,
+    /// The number of the last commit. The first is what was in the file.
+    pub(super) commit: u64,
     /// What statements write, by their texts: SQLite tells only when it compiles one, and keeps it compiled.
     known: BTreeMap<String, Vec<Write>>,
     /// What a session is told that it has seen: the time and the number of the last change.
@@ -59,7 +61,7 @@ impl Base {
         connection.progress_handler(STEPS_BETWEEN_LOOKS, Some(move || watched.is_over())).map_err(unusable)?;
         let interrupt = Arc::new(connection.get_interrupt_handle());
         let (known, bookmark) = (BTreeMap::new(), (now_ms(), 0));
-        Ok(Self { connection, fence, clock, interrupt, turn: Turn::new(), known, bookmark })
+        Ok(Self { connection, fence, clock, interrupt, turn: Turn::new(), commit: 1, known, bookmark })
     }
 
     /// Runs a request's statements as one transaction.
@@ -135,6 +137,7 @@ impl Base {
             self.own("ROLLBACK")?;
         }
         if !reads || self.connection.total_changes() != before {
+            self.commit += 1;
             self.bookmark = (now_ms().max(self.bookmark.0), self.bookmark.1.wrapping_add(1));
         }
         self.clock.clear();
