@@ -38,7 +38,7 @@ impl Broker {
     /// An ack counts however late it comes, also after the message went to another consumer, but not after it died:
     /// then it is another queue's. A retry counts only while its lease lasts: later the message is to be taken again
     /// anyway, and whoever has it then is not disturbed. A retry of a message whose retries are spent sends it to the
-    /// dead-letter queue at once.
+    /// dead-letter queue at once, and so does a death.
     ///
     /// A release counts while its lease lasts, as a retry does. It is for what was taken and handed to nobody, or to some
     /// who are done with it while there was no room for the others: the message stands where it stood, and its attempts
@@ -54,7 +54,7 @@ impl Broker {
         name: &str,
         settle: &Settle,
     ) -> Result<Settled, BrokerError> {
-        for (index, retry) in settle.retries.iter().enumerate() {
+        for (index, retry) in settle.retries.iter().chain(&settle.deaths).enumerate() {
             retry.check(index)?;
         }
         settle.progress.values().try_for_each(|progress| check_progress(progress))?;
@@ -78,9 +78,10 @@ impl Broker {
         for run in acks.chunk_by(|one, next| one.until_ms == next.until_ms && one.seq + 1 == next.seq) {
             self.ack_run(sql, name, run, &mut settled)?;
         }
-        for retry in &settle.retries {
+        let retries = settle.retries.iter().map(|retry| (retry, false));
+        for (retry, is_last) in retries.chain(settle.deaths.iter().map(|retry| (retry, true))) {
             if first_time(&retry.lease, &mut settled) {
-                self.retry(sql, moment, name, retry, &mut settled)?;
+                self.retry(sql, moment, name, (retry, is_last), &mut settled)?;
             }
         }
         for lease in &settle.releases {
@@ -159,12 +160,13 @@ impl Broker {
         sql: &mut dyn Sql,
         moment: Moment,
         name: &str,
-        retry: &Retry,
+        (retry, is_last): (&Retry, bool),
         settled: &mut Settled,
     ) -> Result<(), BrokerError> {
         let (place, now_ms) = (retry.lease.place(), self.clock.time_ms(moment));
         let consumer = &self.queue(name)?.info.settings.consumer;
-        if retry.lease.attempt > consumer.max_retries + u32::from(broken::is(Variant::OneRetryTooMany)) {
+        let retries_max = consumer.max_retries + u32::from(broken::is(Variant::OneRetryTooMany));
+        if is_last || retry.lease.attempt > retries_max {
             match self.lost(sql, moment, &retry.lease)? {
                 Some(warning) => settled.warnings.push((retry.lease, warning)),
                 None => {

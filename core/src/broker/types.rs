@@ -195,6 +195,9 @@ pub struct Settle {
     pub acks: Vec<Lease>,
     /// These are not.
     pub retries: Vec<Retry>,
+    /// These are not, and would never be: they are given up at once, whatever retries are left to them. Their delays say
+    /// nothing.
+    pub deaths: Vec<Retry>,
     /// These were handed to nobody: they can be taken again at once, and the attempt does not count.
     pub releases: Vec<Lease>,
     /// What is done of those that are released, as a retry's [`progress`](Retry::progress) tells it.

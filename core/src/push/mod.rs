@@ -25,7 +25,7 @@ pub use frame::frame;
 pub use producer::{Call, Refused, metrics, sent};
 pub use suspects::{CutOff, IN_COMPANY_MAX, Next, Suspects, Turn};
 pub use take::{Asks, Found, Handed, take};
-pub use verdict::{Verdict, ended, occurred, released, verdict};
+pub use verdict::{Verdict, ended, foreign, occurred, occurrence, released, verdict};
 
 /// How long an invocation of a Worker may take, in milliseconds: 15 minutes, as on Cloudflare.
 pub const WALL_LIMIT_MS: u32 = 900_000;

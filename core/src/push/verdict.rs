@@ -27,7 +27,7 @@ pub struct Verdict {
     pub outcome: Option<String>,
     /// What went wrong, where the handler itself could not say it.
     pub error: Option<String>,
-    /// Messages that it could not be given, with the reason. They are retried.
+    /// Messages that it could not be given, with the reason. They are retried, or dead.
     pub unreadable: Vec<(MessageId, String)>,
 }
 
@@ -72,6 +72,16 @@ struct Occurred {
     outcome: String,
     #[serde(default)]
     no_retry: bool,
+}
+
+/// An occurrence as its message says it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Occurrence {
+    #[serde(rename = "cron")]
+    _cron: String,
+    #[serde(rename = "scheduledTime")]
+    _scheduled_time: i64,
 }
 
 impl Verdict {
@@ -172,6 +182,32 @@ pub fn occurred(answer: &[u8], taken: &[Taken]) -> Result<Verdict, String> {
     };
     let error = (outcome != OK && no_retry).then(|| "it is not to be tried again, so the handler said".to_owned());
     Ok(Verdict { settle, outcome: Some(outcome), error, unreadable: Vec::new() })
+}
+
+/// Whether a message of a queue of crons is an occurrence, as [`Schedules`](crate::schedule::Schedules) write them:
+/// anybody can send to that queue.
+///
+/// # Errors
+/// In words, if it is not: what belongs there.
+pub fn occurrence(queue: &str, body: &[u8]) -> Result<(), String> {
+    let Occurrence { .. } = serde_json::from_slice(body).map_err(|error| {
+        format!(
+            "the queue `{queue}` is for occurrences of the Worker's crons, such as \
+             {{\"cron\": \"*/5 * * * *\", \"scheduledTime\": 1767225600000}}, and this message is none: {error}"
+        )
+    })?;
+    Ok(())
+}
+
+/// A batch of messages that no handler can be given now or ever, and why: they are dead at once.
+#[must_use]
+pub fn foreign(why: &str, taken: &[Taken]) -> Verdict {
+    let deaths = taken.iter().map(|taken| failed(taken, why.to_owned())).collect();
+    Verdict {
+        settle: Settle { deaths, ..Settle::default() },
+        unreadable: taken.iter().map(|taken| (taken.message.id, why.to_owned())).collect(),
+        ..Verdict::default()
+    }
 }
 
 /// A batch that reached nobody: its messages can be taken again, and the attempt does not count.

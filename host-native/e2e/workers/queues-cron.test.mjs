@@ -57,3 +57,50 @@ test("an occurrence runs once, fans out, is tried again a minute later if it fai
 	const body = JSON.parse(Buffer.from(waiting.body_base64, "base64"));
 	assert.deepEqual(body, { cron: "* * * * 1-7", scheduledTime: plain.scheduledTime });
 });
+
+/** Fails when it is told to, and tells what it was called with. */
+const BY_HAND = `
+const told = [];
+export default {
+	fetch: (request) => Response.json(new URL(request.url).pathname === "/" ? told : { to: "the Worker" }),
+	scheduled({ cron, scheduledTime }) {
+		told.push([cron, scheduledTime]);
+		if (cron === "fail") throw new Error("as it was told to");
+	},
+};`;
+const byHand = { name: "hand", script: BY_HAND, triggers: { crons: ["0 9 1 1 *"] } };
+
+test("in development a cron's handler is called at the addresses of Wrangler's own server", async (t) => {
+	const server = await run(t, [byHand]);
+	const call = async (path, init) => {
+		const response = await fetch(new URL(path, server.urls.hand), init);
+		return [response.status, await response.text()];
+	};
+	assert.deepEqual(await call("/cdn-cgi/handler/scheduled?cron=*+*+*+*+*&time=1700000000000"), [200, "ok"]);
+	assert.deepEqual(await call("/__scheduled?cron=0+9+1+1+*"), [200, "Ran scheduled event"]);
+	const [status, text] = await call("/cdn-cgi/handler/scheduled?cron=fail", { method: "POST" });
+	assert.equal(status, 500);
+	assert.match(text, /^exception\n.*as it was told to\n$/);
+	assert.equal((await call("/cdn-cgi/handler/scheduled?time=noon"))[0], 400);
+	const told = await server.ask("hand", "/");
+	assert.deepEqual(told[0], ["* * * * *", 1_700_000_000_000]);
+	assert.deepEqual(told.map(([cron]) => cron), ["* * * * *", "0 9 1 1 *", "fail"]);
+	assert.ok(Math.abs(told[1][1] - Date.now()) < 60_000, "without a time it is now");
+});
+
+test("in production those addresses are the Worker's", async (t) => {
+	const server = await run(t, [byHand], { command: "serve", env: { JADPO_ADMIN_TOKEN: "a-token-of-the-operator" } });
+	assert.deepEqual(await server.ask("hand", "/__scheduled?cron=x"), { to: "the Worker" });
+});
+
+test("a message that is no occurrence dies at once, and one that is calls the handler", async (t) => {
+	const server = await run(t, [byHand]);
+	server.jadpo("queues", "send", "hand-cron", "hello");
+	await server.untilQueue("hand-cron-dead", ({ messages }) => messages === 1);
+	const [letter] = server.jadpo("queues", "dead-letters", "hand-cron", "--json").messages;
+	assert.equal(letter.dead.attempts, 1);
+	assert.match(letter.dead.error, /`hand-cron` is for occurrences of the Worker's crons, such as \{"cron": /);
+	server.jadpo("queues", "send", "hand-cron", JSON.stringify({ cron: "0 9 1 1 *", scheduledTime: 5 }));
+	const told = await server.until("hand", "/", (told) => told.length === 1);
+	assert.deepEqual(told, [["0 9 1 1 *", 5]]);
+});

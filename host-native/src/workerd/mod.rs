@@ -21,6 +21,7 @@ mod project;
 mod proxy;
 mod reload;
 mod run;
+mod scheduled;
 mod secrets;
 mod tails;
 mod told;

@@ -5,7 +5,8 @@ use std::slice::from_ref;
 use jadpo_core::broker::{BrokerError, ConsumerKind, ConsumerSettings, How, NewBatch, Reason, Retry, Settings, Settle};
 use jadpo_core::program::{Connection, Program};
 use jadpo_core::push::{
-    Asks, Found, LEASE_MS, Told, Verdict, declare, declare_again, ended, frame, occurred, take, verdict,
+    Asks, Found, LEASE_MS, Told, Verdict, declare, declare_again, ended, foreign, frame, occurred, occurrence, take,
+    verdict,
 };
 use jadpo_core::trigger::Triggers;
 use jadpo_core::workers::{Format, Worker, read};
@@ -222,6 +223,22 @@ fn nothing_is_taken_from_a_queue_that_is_paused_or_another_s() {
     assert!(found.batches.is_empty() && found.consumer.is_some());
     f.run(|broker, sql, at| broker.pause(sql, at, "jobs", false)).unwrap();
     assert_eq!(taken(&mut f, "jobs", "w", 1).batches.len(), 1);
+}
+
+#[test]
+fn what_is_no_occurrence_dies_at_once_and_says_what_belongs_there() {
+    let error = occurrence("w-cron", b"\"hello\"").unwrap_err();
+    assert!(error.contains("`w-cron`") && error.contains("scheduledTime"), "{error}");
+    assert!(occurrence("w-cron", br#"{"cron": "* * * * *"}"#).is_err());
+    assert_eq!(occurrence("w-cron", br#"{"cron": "* * * * *", "scheduledTime": 5, "more": 1}"#), Ok(()));
+    let mut f = pushed(r#""max_batch_timeout": 0, "max_retries": 9, "dead_letter_queue": "dead""#);
+    send_all(&mut f, &["a"]);
+    let batch = taken(&mut f, "jobs", "w", 1).batches.remove(0).taken;
+    let settle = foreign(&error, &batch).settle;
+    let settled = f.run(|broker, sql, at| broker.settle(sql, at, "jobs", &settle)).unwrap();
+    assert_eq!((settled.retried, settled.gone.len()), (1, 1));
+    let letter = f.take("dead", 1).remove(0).message.dead.unwrap();
+    assert_eq!((letter.attempts, letter.reason, letter.error), (1, Reason::Failed, Some(error)));
 }
 
 #[test]

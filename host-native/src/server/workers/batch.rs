@@ -6,7 +6,9 @@ use hyper::StatusCode;
 use hyper::body::Bytes;
 use jadpo_core::broker::{MessageId, Metrics, Taken};
 use jadpo_core::host::Level;
-use jadpo_core::push::{Consumed, Handler, Verdict, WALL_LIMIT_MS, ended, frame, occurred, verdict};
+use jadpo_core::push::{
+    Consumed, Handler, Verdict, WALL_LIMIT_MS, ended, foreign, frame, occurred, occurrence, verdict,
+};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -55,31 +57,16 @@ pub(super) async fn hand(
     settler: &mpsc::Sender<Ended>,
 ) -> Way {
     let started = Instant::now();
-    let worker = utf8_percent_encode(&consumed.worker, NON_ALPHANUMERIC);
-    let (path, body) = match consumed.handler {
-        Handler::Queue => (format!("/queue?worker={worker}"), frame(&consumed.queue, &taken, beside)),
-        // A batch of one, as its consumer is set.
-        Handler::Scheduled => {
-            let body = taken.first_mut().map(|taken| std::mem::take(&mut taken.message.body));
-            (format!("/scheduled?worker={worker}"), body.unwrap_or_default())
-        }
-    };
+    let asked = asked(consumed, &mut taken, beside);
     // They are in the frame, and once is enough.
     taken.iter_mut().for_each(|taken| taken.message.body = Vec::new());
-    let mut verdict = match workerd.dispatch(&path, Bytes::from(body), LIMIT).await {
-        Ok((StatusCode::OK, answer)) => read(consumed, &answer, &taken),
-        Ok((status, text)) => {
-            let text = String::from_utf8_lossy(&text);
-            ended("internalError", &format!("the dispatcher answered {status}: {text}"), &taken)
-        }
-        Err(CallError::Broken { outcome: TOO_LONG, error, .. }) => ended(TOO_LONG, &error, &taken),
-        Err(CallError::Broken { outcome: CANCELED, error, .. }) => {
-            return Way::Unanswered(taken, Why::CalledOff(error));
-        }
-        Err(CallError::Broken { outcome, error, in_company }) => {
-            return Way::Unanswered(taken, Why::CutOff { outcome, error, in_company });
-        }
-        Err(CallError::NotStarted(error)) => return Way::Unanswered(taken, Why::ReachedNobody(error)),
+    let verdict = match asked {
+        Ok((path, body)) => call(workerd, consumed, &path, body, &taken).await,
+        Err(why) => Ok(foreign(&why, &taken)),
+    };
+    let mut verdict = match verdict {
+        Ok(verdict) => verdict,
+        Err(why) => return Way::Unanswered(taken, why),
     };
     if verdict.is_unexplained() {
         let queue = (consumed.handler == Handler::Queue).then_some(consumed.queue.as_str());
@@ -100,6 +87,41 @@ pub(super) async fn hand(
     // The settler outlives whoever sends to it.
     let _ = settler.send(settled(consumed, verdict, &ids(&taken), started)).await;
     way
+}
+
+/// What the dispatcher is asked, and with what; why not, if no handler is to see what the batch holds.
+fn asked(consumed: &Consumed, taken: &mut [Taken], beside: &Metrics) -> Result<(String, Vec<u8>), String> {
+    let worker = utf8_percent_encode(&consumed.worker, NON_ALPHANUMERIC);
+    match consumed.handler {
+        Handler::Queue => Ok((format!("/queue?worker={worker}"), frame(&consumed.queue, taken, beside))),
+        // A batch of one, as its consumer is set.
+        Handler::Scheduled => {
+            let body = taken.first_mut().map(|taken| std::mem::take(&mut taken.message.body)).unwrap_or_default();
+            occurrence(&consumed.queue, &body)?;
+            Ok((format!("/scheduled?worker={worker}"), body))
+        }
+    }
+}
+
+/// Calls the handler, and gives what becomes of the batch by its answer.
+async fn call(
+    workerd: &Workerd,
+    consumed: &Consumed,
+    path: &str,
+    body: Vec<u8>,
+    taken: &[Taken],
+) -> Result<Verdict, Why> {
+    match workerd.dispatch(path, Bytes::from(body), LIMIT).await {
+        Ok((StatusCode::OK, answer)) => Ok(read(consumed, &answer, taken)),
+        Ok((status, text)) => {
+            let text = String::from_utf8_lossy(&text);
+            Ok(ended("internalError", &format!("the dispatcher answered {status}: {text}"), taken))
+        }
+        Err(CallError::Broken { outcome: TOO_LONG, error, .. }) => Ok(ended(TOO_LONG, &error, taken)),
+        Err(CallError::Broken { outcome: CANCELED, error, .. }) => Err(Why::CalledOff(error)),
+        Err(CallError::Broken { outcome, error, in_company }) => Err(Why::CutOff { outcome, error, in_company }),
+        Err(CallError::NotStarted(error)) => Err(Why::ReachedNobody(error)),
+    }
 }
 
 /// What the settler is to do of a batch that began then, and to say.

@@ -92,12 +92,13 @@ pub(super) async fn run(shared: Shared, mut endings: mpsc::Receiver<Ended>, stop
         let mut groups: BTreeMap<String, Group> = BTreeMap::new();
         for Ended { queue, settle, line, until_settled } in ended.drain(..) {
             let group = groups.entry(queue).or_default();
-            let Settle { acks, retries, releases, .. } = &settle;
-            let (acked, retried, released) = (acks.len(), retries.len(), releases.len());
+            let Settle { acks, retries, deaths, releases, .. } = &settle;
+            let (acked, retried, released) = (acks.len(), retries.len() + deaths.len(), releases.len());
             group.lines.extend(line.map(|line| Said { line, acked, retried, released }));
             group.until_settled.extend(until_settled);
             group.settle.acks.extend(settle.acks);
             group.settle.retries.extend(settle.retries);
+            group.settle.deaths.extend(settle.deaths);
             group.settle.releases.extend(settle.releases);
         }
         join_all(groups.into_iter().map(|(queue, group)| settle_one(&shared, queue, group, &stopped))).await;
@@ -123,7 +124,7 @@ async fn settle_one(shared: &Shared, queue: String, group: Group, stopped: &watc
                 let fields = vec![
                     ("queue", queue.as_str().into()),
                     ("acks", settle.acks.len().into()),
-                    ("retries", settle.retries.len().into()),
+                    ("retries", (settle.retries.len() + settle.deaths.len()).into()),
                     ("releases", settle.releases.len().into()),
                     ("error", error.to_string().into()),
                 ];
