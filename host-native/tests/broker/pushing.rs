@@ -237,7 +237,7 @@ fn what_is_no_occurrence_dies_at_once_and_says_what_belongs_there() {
     let settle = foreign(&error, &batch).settle;
     let settled = f.run(|broker, sql, at| broker.settle(sql, at, "jobs", &settle)).unwrap();
     assert_eq!((settled.retried, settled.gone.len()), (1, 1));
-    let letter = f.take("dead", 1).remove(0).message.dead.unwrap();
+    let letter = f.take("dead").remove(0).message.dead.unwrap();
     assert_eq!((letter.attempts, letter.reason, letter.error), (1, Reason::Failed, Some(error)));
 }
 
