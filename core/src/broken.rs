@@ -33,6 +33,8 @@ variants! {
     ParkedCopyKept,
     "What cannot be read is acknowledged and parked nowhere"
     UnfitNotParked,
+    "What cannot be read is acknowledged and parked nowhere if another message was kept under its key"
+    UnfitTakenForARepeat,
     "A delivery that waits gets its attempt back"
     AttemptsFallBack,
     "A delivery without an answer counts as delivered"

@@ -4,6 +4,7 @@
 //! message is told by its place in the chunk: its event's number is the chunk's first plus that place, and a row in
 //! `jadpo_received` with that number was inserted by this very batch, since numbers are handed out once.
 
+use crate::broken::{self, Variant};
 use crate::store::{Statement, Value};
 
 /// Messages that one set of statements keeps: each body is a parameter of its own, and the text is static.
@@ -127,16 +128,26 @@ pub(super) struct Park<'a> {
     pub(super) version: u32,
 }
 
+macro_rules! park {
+    ($the_same_message:literal) => {
+        concat!(
+            "INSERT INTO jadpo_parked_messages ",
+            "(connection, queue, message_id, reason, detail, event, key, attempts, sent_at, parked_at, kind, body) ",
+            "SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12 ",
+            "FROM jadpo_schema AS s WHERE s.version >= ?13 ",
+            "AND NOT EXISTS (SELECT 1 FROM jadpo_received AS r JOIN jadpo_events AS e ON e.seq = r.seq ",
+            "WHERE r.connection = ?1 AND r.key = ?14",
+            $the_same_message,
+            ") ON CONFLICT (connection, message_id) DO NOTHING",
+        )
+    };
+}
+
 /// Parks a message, once: changes nothing if it is parked already, or was itself kept under `kept_as`.
 pub(super) fn park(message: Park<'_>) -> Statement {
+    let sql = if broken::is(Variant::UnfitTakenForARepeat) { park!("") } else { park!(" AND e.message_id = ?3") };
     Statement::new(
-        "INSERT INTO jadpo_parked_messages \
-         (connection, queue, message_id, reason, detail, event, key, attempts, sent_at, parked_at, kind, body) \
-         SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12 \
-         FROM jadpo_schema AS s WHERE s.version >= ?13 \
-         AND NOT EXISTS (SELECT 1 FROM jadpo_received AS r JOIN jadpo_events AS e ON e.seq = r.seq \
-         WHERE r.connection = ?1 AND r.key = ?14 AND e.message_id = ?3) \
-         ON CONFLICT (connection, message_id) DO NOTHING",
+        sql,
         vec![
             message.connection.into(),
             message.queue.into(),

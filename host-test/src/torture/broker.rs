@@ -132,9 +132,12 @@ impl State {
             self.side(Place::Native).ledger.sent.insert(id.to_string(), sent);
         }
         for (queue, id) in std::mem::take(&mut self.native.model.acked) {
-            if queue == super::native::ORDERS
-                && let Err(what) = self.side(Place::Native).acknowledge(&id.to_string())
-            {
+            if queue != super::native::ORDERS {
+                continue;
+            }
+            let side = self.side(Place::Native);
+            let app = side.app.clone();
+            if let Err(what) = side.acknowledge(&id.to_string(), &queue, &app.program) {
                 self.scheduler.violated(|| what);
             }
         }

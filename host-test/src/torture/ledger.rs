@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jadpo_core::broker::Arg;
 use jadpo_core::host::Call;
+use jadpo_core::program::{Program, Type};
 use jadpo_core::queue::Body;
 use jadpo_core::read::event_id;
 use jadpo_core::store::Value;
@@ -29,6 +30,18 @@ pub(super) struct Sent {
     pub(super) key: Option<String>,
 }
 
+impl Sent {
+    /// Whether a build reads the body of a message that has a key. Those differ from each other in one value, which
+    /// comes last: a number, or a text in quotes.
+    fn is_read_by(&self, program: &Program) -> bool {
+        let (Body::Text(text) | Body::Json(text)) = &self.body else { return false };
+        let event = program.receiving.get(self.connection).and_then(|one| program.events.get(&one.event));
+        let Some(Type::Record(fields)) = event else { return false };
+        let wants_text = fields.iter().any(|field| field.kind == Type::Text);
+        text.ends_with("\"}") == wants_text
+    }
+}
+
 /// An event, as it was first seen.
 struct Kept {
     name: String,
@@ -40,6 +53,10 @@ struct Kept {
 pub(super) struct Ledger {
     pub(super) sent: BTreeMap<String, Sent>,
     pub(super) acknowledged: BTreeSet<String>,
+    /// Those that were another message's event again, for a build that could read them.
+    repeats: BTreeSet<String>,
+    /// Whether an operator has wanted parked messages read again.
+    pub(super) reread: bool,
     events: BTreeMap<i64, Kept>,
     /// The messages that became events, and the keys of events, with their connections.
     messages: BTreeSet<String>,
@@ -60,6 +77,15 @@ fn subscribers_of(event: &str) -> &'static [&'static str] {
         "Noted" => &["archive"],
         "Ordered" => &["billing"],
         _ => &[],
+    }
+}
+
+impl Ledger {
+    /// A message under whose key there is an event, its own or another's.
+    fn has_its_key(&self, id: &str) -> Option<&Sent> {
+        let sent = self.sent.get(id)?;
+        let key = sent.key.clone()?;
+        self.keys.contains(&(sent.connection.to_owned(), key)).then_some(sent)
     }
 }
 
@@ -109,20 +135,27 @@ impl Side {
         self.database.number(parked, &[Arg::Text(id)]) > Some(0)
     }
 
-    /// Whether a message is an event, a repeat of one, or parked.
+    /// Whether a message is an event, a repeat of one, or parked. One that comes again, or is read again, may have become
+    /// a repeat by any build that there was.
     fn is_stored(&self, id: &str) -> bool {
         let ledger = &self.ledger;
-        let repeats = || {
-            let sent = ledger.sent.get(id)?;
-            let key = sent.key.clone()?;
-            Some(ledger.keys.contains(&(sent.connection.to_owned(), key)))
-        };
-        ledger.messages.contains(id) || repeats().unwrap_or(false) || self.is_parked(id)
+        ledger.messages.contains(id)
+            || ledger.repeats.contains(id)
+            || self.is_parked(id)
+            || ((ledger.reread || ledger.acknowledged.contains(id))
+                && ledger
+                    .has_its_key(id)
+                    .is_some_and(|sent| self.builds.iter().any(|app| sent.is_read_by(&app.program))))
     }
 
-    /// Acknowledged means committed.
-    pub(super) fn acknowledge(&mut self, id: &str) -> Result<(), String> {
+    /// Acknowledged means committed: what a program that received it from a queue acknowledged.
+    pub(super) fn acknowledge(&mut self, id: &str, queue: &str, program: &Program) -> Result<(), String> {
         self.refresh()?;
+        let repeats = self.ledger.has_its_key(id).is_some_and(|sent| sent.is_read_by(program));
+        // A dead letter is parked, whatever it holds.
+        if repeats && !queue.ends_with("-dead") {
+            self.ledger.repeats.insert(id.to_owned());
+        }
         if !self.is_stored(id) {
             return Err(format!("{id} is acknowledged and not in the store"));
         }

@@ -35,6 +35,8 @@ pub(super) struct Side {
     /// A batch with this text in it is refused.
     pub(super) refused: Option<String>,
     pub(super) app: Arc<App>,
+    /// Every build that there was.
+    pub(super) builds: Vec<Arc<App>>,
 }
 
 /// How those who are called behave at the moment.
@@ -102,7 +104,15 @@ impl State {
 
 impl Side {
     pub(super) fn new(app: Arc<App>) -> Self {
-        Self { database: Lent::new(), ledger: Ledger::default(), weather: Weather::default(), refused: None, app }
+        let builds = vec![app.clone()];
+        let (database, ledger, weather) = (Lent::new(), Ledger::default(), Weather::default());
+        Self { database, ledger, weather, refused: None, app, builds }
+    }
+
+    /// Another build takes over.
+    pub(super) fn deploy(&mut self, app: App) {
+        self.app = Arc::new(app);
+        self.builds.push(self.app.clone());
     }
 
     /// When a delivery falls due or a parked message is to be read again.

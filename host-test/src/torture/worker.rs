@@ -1,9 +1,12 @@
 //! Cloudflare's side and the Worker's isolates.
 
+use std::sync::Arc;
+
 use jadpo_core::admin;
 use jadpo_core::deliver::{Delivered, deliver, deliver_due};
 use jadpo_core::queue::{Answer, Batch};
 use jadpo_core::receive::receive;
+use jadpo_core::start::App;
 use jadpo_core::tick::tick;
 
 use super::coverage::{Fault, Step};
@@ -96,6 +99,8 @@ fn short(id: &str) -> &str {
 struct Out {
     sim: Sim,
     queue: String,
+    /// The build that it was handed to.
+    app: Arc<App>,
     open: Vec<String>,
 }
 
@@ -106,7 +111,7 @@ impl Out {
         let state = &mut *self.sim.state();
         let now_ms = state.scheduler.now_ms;
         if answer == Answer::Ack {
-            let acknowledged = state.side(Place::Worker).acknowledge(id);
+            let acknowledged = state.side(Place::Worker).acknowledge(id, &self.queue, &self.app.program);
             if let Err(what) = acknowledged {
                 state.scheduler.violated(|| what);
             }
@@ -132,7 +137,8 @@ impl Drop for Out {
 
 fn invoke(sim: &Sim, batch: Batch) {
     let open = batch.messages.iter().map(|message| message.id.clone()).collect();
-    let out = Out { sim: sim.clone(), queue: batch.queue.clone(), open };
+    let app = sim.state().side(Place::Worker).app.clone();
+    let out = Out { sim: sim.clone(), queue: batch.queue.clone(), app, open };
     let process = sim.new_process();
     sim.spawn(process, queue_event(sim.clone(), batch, out));
 }
@@ -140,7 +146,7 @@ fn invoke(sim: &Sim, batch: Batch) {
 /// What the Worker does with a batch.
 async fn queue_event(sim: Sim, batch: Batch, mut out: Out) {
     let host = SimHost::new(&sim, Place::Worker);
-    let app = sim.state().side(Place::Worker).app.clone();
+    let app = out.app.clone();
     let ids: Vec<String> = batch.messages.iter().map(|message| message.id.clone()).collect();
     let received = receive(&host, &app, batch).await;
     if received.answers.len() != ids.len() {
@@ -203,7 +209,11 @@ pub(super) fn retry_all(sim: &Sim, place: Place) {
     let work = sim.clone();
     sim.spawn(process, async move {
         let host = SimHost::new(&work, place);
-        let app = work.state().side(place).app.clone();
+        let app = {
+            let state = &mut *work.state();
+            state.side(place).ledger.reread = true;
+            state.side(place).app.clone()
+        };
         let request = admin::Request {
             method: "POST".into(),
             path: format!("{}deliveries/retry", admin::PREFIX),

@@ -1,7 +1,5 @@
 //! Who does what to the system: producers, operators, deploys, the weather.
 
-use std::sync::Arc;
-
 use jadpo_core::broker::{
     Broker, Content, Moment, NewBatch, NewMessage, Once, Redrive, RedriveFilter, SentOnce, Sql, queue_trigger,
 };
@@ -165,7 +163,7 @@ fn move_callees(sim: &Sim) {
 fn deploy_worker(sim: &Sim) {
     let state = &mut *sim.state();
     let (quantity, late) = (state.scheduler.pick(&["int", "int", "text"]), state.scheduler.chance(40));
-    state.side(Place::Worker).app = Arc::new(worker_app(quantity, late));
+    state.side(Place::Worker).deploy(worker_app(quantity, late));
     let version = state.scheduler.pick(&[0, 1, 1, 2]);
     if version == 2 {
         state.side(Place::Worker).database.meddle("UPDATE jadpo_schema SET version = version + 1");
@@ -200,7 +198,7 @@ fn app(program: &str) -> App {
 fn redeploy_server(sim: &Sim) {
     let state = &mut *sim.state();
     let receives = state.scheduler.pick(&[3, 3, 3, 2, 4]);
-    state.side(Place::Native).app = Arc::new(server_app(receives));
+    state.side(Place::Native).deploy(server_app(receives));
     if state.scheduler.chance(30) {
         let after_ms = state.scheduler.random.i64(0..60_000);
         state.side(Place::Native).database.migrate(false);
