@@ -121,3 +121,31 @@ fn every_mistake_has_a_name_that_finds_it_and_says_what_it_is() {
     }
     assert_eq!((Mistake::named("LeftOut12"), Mistake::named("Nothing")), (None, None));
 }
+
+/// Runs the program that `cargo xtask torture` runs and gives its report. When it has said something, its input may end.
+fn report_of(args: &[&str], cut_short: bool) -> serde_json::Value {
+    let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_torture"));
+    let piped = std::process::Stdio::piped;
+    let mut running = program.args(args).stdin(piped()).stdout(piped()).spawn().unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(running.stdout.take().unwrap()));
+    let first = lines.next().unwrap().unwrap();
+    let input = running.stdin.take().filter(|_| !cut_short);
+    let last = lines.map(Result::unwrap).last().unwrap_or(first);
+    drop(input);
+    assert!(running.wait().unwrap().success());
+    serde_json::from_str::<serde_json::Value>(&last).unwrap()["report"].take()
+}
+
+#[test]
+fn who_wants_no_more_gets_the_report_of_what_was_done() {
+    let all = u64::MAX.to_string();
+    let report = report_of(&["0", &all, "0", "1", "0"], true);
+    assert!(report["cut_short"] == true && report["seeds"].as_u64() < Some(2_000), "{report}");
+}
+
+#[test]
+fn the_last_seed_is_run_and_none_after_it() {
+    let last = u64::MAX.to_string();
+    let report = report_of(&[&last, "5", "0", "2", "0"], false);
+    assert!(report["seeds"] == 1 && report["cut_short"] == false, "{report}");
+}

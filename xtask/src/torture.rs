@@ -24,7 +24,7 @@ pub(crate) struct Args {
         conflicts_with_all = ["seed", "minutes"])]
     seeds: u64,
     /// This seed alone.
-    #[arg(long, conflicts_with = "minutes")]
+    #[arg(long, conflicts_with_all = ["minutes", "from"])]
     seed: Option<u64>,
     /// As many seeds as there is time for, in minutes.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
     /// List the deliberate mistakes, each with what is wrong then.
-    #[arg(long, conflicts_with_all = ["variant", "seed", "minutes"])]
+    #[arg(long, conflicts_with_all = ["variant", "seed", "minutes", "seeds", "from", "trace"])]
     variants: bool,
     /// What happened last before a failure, so many lines; 20 if not said for one seed alone, else none.
     #[arg(long, value_name = "LINES")]
@@ -52,6 +52,9 @@ struct Report {
     seeds: u64,
     seconds: f64,
     turns: u64,
+    /// Whoever started it wanted no more before its end.
+    #[serde(default)]
+    cut_short: bool,
     failures: Vec<Failure>,
     faults: Vec<String>,
     steps: Vec<Step>,
@@ -77,6 +80,10 @@ struct Step {
 pub(crate) fn command(ws: &Workspace, args: &Args) -> Result<()> {
     if args.variants {
         return tell_variants(ws, args);
+    }
+    if args.seed.is_none() && args.from.checked_add(args.seeds - 1).is_none() {
+        let problem = Problem::usage(format!("there are no {} from seed {} on", seeds(args.seeds), args.from));
+        return Err(problem.help(format!("the last one is {}", u64::MAX)));
     }
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let (first, count, seconds) = match (args.seed, args.minutes) {
@@ -165,9 +172,9 @@ fn tell(report: &Report, args: &Args) -> Result<()> {
     let time = run::seconds(Duration::from_secs_f64(report.seconds));
     #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
     let rate = report.seeds as f64 / report.seconds.max(0.001);
-    let seeds = |seeds: u64| if seeds == 1 { "1 seed".to_owned() } else { format!("{seeds} seeds") };
     run::say(&format!("{} in {time}, {rate:.0} a second, {} steps", seeds(report.seeds), report.turns));
     match (report.failures.first(), &args.variant) {
+        (None, _) if report.cut_short => Err(Problem::new("stopped before its end; no seed had failed until then")),
         (None, None) => Ok(()),
         (None, Some(variant)) => {
             let problem = Problem::new(format!("{variant} survived {}", seeds(report.seeds)));
@@ -178,13 +185,17 @@ fn tell(report: &Report, args: &Args) -> Result<()> {
             Ok(())
         }
         (Some(Failure { seed, what }), None) => {
-            let seeds: Vec<String> = report.failures.iter().map(|failure| failure.seed.to_string()).collect();
-            Err(Problem::new(format!("seeds that failed: {}; seed {seed}: {what}", seeds.join(", "))).help(format!(
+            let failed: Vec<String> = report.failures.iter().map(|failure| failure.seed.to_string()).collect();
+            Err(Problem::new(format!("seeds that failed: {}; seed {seed}: {what}", failed.join(", "))).help(format!(
                 "`cargo xtask torture --seed {seed}` runs it alone and tells what happened last, `--trace 500` more of \
                  it; a seed that found a mistake is kept in host-test/seeds.txt"
             )))
         }
     }
+}
+
+fn seeds(count: u64) -> String {
+    if count == 1 { "1 seed".to_owned() } else { format!("{count} seeds") }
 }
 
 /// Which fault met which step how often: a line for each step, since the faults side by side are wider than a screen.
@@ -234,6 +245,29 @@ mod tests {
         assert_eq!((ends(&[], &[]), ends(&[], &[3])), (0, 1));
         let variant = ["--variant", "AckBeforeCommit"];
         assert_eq!((ends(&variant, &[3]), ends(&variant, &[])), (0, 1));
+    }
+
+    #[test]
+    fn what_was_stopped_before_its_end_is_no_run_that_holds() {
+        let line = Line::parse_from(["torture", "--json"]);
+        let report = serde_json::json!({
+            "seeds": 7, "seconds": 1.0, "turns": 9, "failures": [], "faults": [], "steps": [], "cut_short": true,
+        });
+        assert!(tell(&serde_json::from_value(report).unwrap(), &line.args).is_err());
+    }
+
+    #[test]
+    fn seeds_past_the_last_one_are_no_run() {
+        let ws = Workspace::find().unwrap();
+        let asked = ["torture", "--from", "18446744073709551615", "--seeds", "5"];
+        assert_eq!(command(&ws, &Line::parse_from(asked).args).unwrap_err().exit, 2);
+    }
+
+    #[test]
+    fn what_would_not_be_heeded_is_refused() {
+        for wrong in [["--seed", "5", "--from", "3"], ["--variants", "--seeds", "3", "--json"]] {
+            assert!(Line::try_parse_from(["torture"].iter().chain(&wrong)).is_err(), "{wrong:?}");
+        }
     }
 
     #[test]

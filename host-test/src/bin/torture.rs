@@ -3,7 +3,8 @@
 //!
 //! `torture FIRST COUNT SECONDS THREADS TRACE [VARIANT]`: seeds from FIRST on, COUNT of them or until SECONDS have passed
 //! (0: no limit); what happened in the last TRACE steps is told of a seed that failed. With a variant the first seed that
-//! fails is enough. `torture variants` tells those. Exit code 1 if a seed failed.
+//! fails is enough. It ends early, with its report, when its standard input does: so it is told that whoever started it
+//! wants no more. `torture variants` tells those. Exit code 1 if a seed failed.
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,10 +19,16 @@ const TELL_EVERY: Duration = Duration::from_millis(250);
 /// Failing seeds that are told, at most.
 const FAILURES_MAX: usize = 10;
 
+/// Nobody wants more.
+static CUT_SHORT: AtomicBool = AtomicBool::new(false);
+
 struct Runs {
-    next: AtomicU64,
-    end: u64,
+    first: u64,
+    count: u64,
+    /// Seeds that were begun.
+    begun: AtomicU64,
     until: Option<Instant>,
+    /// Enough seeds failed.
     stopped: AtomicBool,
     done: AtomicU64,
     seen: Mutex<Seen>,
@@ -55,8 +62,9 @@ fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|_| {}));
     let started = Instant::now();
     let runs = Runs {
-        next: AtomicU64::new(first),
-        end: first.saturating_add(count),
+        first,
+        count,
+        begun: AtomicU64::new(0),
         until: (seconds > 0).then(|| started + Duration::from_secs(seconds)),
         stopped: AtomicBool::new(false),
         done: AtomicU64::new(0),
@@ -65,6 +73,11 @@ fn main() -> ExitCode {
         mistake: mistake.flatten(),
         trace: usize::try_from(trace).unwrap_or(usize::MAX),
     };
+    std::thread::spawn(|| {
+        // Whatever it ends with, it has ended.
+        let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+        CUT_SHORT.store(true, Ordering::Relaxed);
+    });
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(|| runs.work())).collect();
         while !workers.iter().all(std::thread::ScopedJoinHandle::is_finished) {
@@ -76,18 +89,27 @@ fn main() -> ExitCode {
     let mut failures = runs.failures.into_inner().unwrap_or_else(PoisonError::into_inner);
     failures.sort();
     let seen = runs.seen.into_inner().unwrap_or_else(PoisonError::into_inner);
-    println!("{}", json!({ "report": report(&seen, &failures, runs.done.into_inner(), started.elapsed()) }));
+    let (wanted, done) = (runs.until.map_or(runs.count, |_| u64::MAX), runs.done.into_inner());
+    let mut report = report(&seen, &failures, done, started.elapsed());
+    report["cut_short"] = (CUT_SHORT.load(Ordering::Relaxed) && done < wanted).into();
+    println!("{}", json!({ "report": report }));
     if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 impl Runs {
+    /// The next seed, as long as there are any and anybody wants to know.
+    fn next(&self) -> Option<u64> {
+        let enough = self.stopped.load(Ordering::Relaxed) || CUT_SHORT.load(Ordering::Relaxed);
+        if enough || self.until.is_some_and(|until| Instant::now() >= until) {
+            return None;
+        }
+        let index = self.begun.fetch_add(1, Ordering::Relaxed);
+        if index < self.count { self.first.checked_add(index) } else { None }
+    }
+
     fn work(&self) {
         let mut all = Seen::default();
-        while !self.stopped.load(Ordering::Relaxed) && self.until.is_none_or(|until| Instant::now() < until) {
-            let seed = self.next.fetch_add(1, Ordering::Relaxed);
-            if seed >= self.end {
-                break;
-            }
+        while let Some(seed) = self.next() {
             match torture::run(seed, self.mistake) {
                 Ok(seen) => all.add(&seen),
                 Err(failure) => {

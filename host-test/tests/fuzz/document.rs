@@ -115,7 +115,7 @@ pub(crate) fn fuzz_with(target: &str, more: &[String], holds: impl Fn(&[u8])) {
         assert!(ran.is_ok(), "it fails on {}", path.display());
     }
     corpus.extend(more.iter().map(|text| text.clone().into_bytes()));
-    let seconds = std::env::var("JADPO_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let seconds = std::env::var("JADPO_FUZZ_SECONDS").map_or(1, |text| seconds(&text));
     let (holds, changes, known) = (std::panic::AssertUnwindSafe(holds), Arc::new(AtomicU64::new(0)), corpus.len());
     let counted = changes.clone();
     check!()
@@ -127,4 +127,17 @@ pub(crate) fn fuzz_with(target: &str, more: &[String], holds: impl Fn(&[u8])) {
             holds(&document.0);
         });
     println!("{target}: {known} documents of the corpus and {} changes of them", changes.load(Ordering::Relaxed));
+}
+
+/// For how long a target is fuzzed, in seconds, as the environment says it.
+fn seconds(text: &str) -> u64 {
+    text.parse().unwrap_or_else(|_| panic!("JADPO_FUZZ_SECONDS is `{text}`: write a whole number of seconds"))
+}
+
+#[test]
+fn how_long_it_takes_is_a_number_or_refused() {
+    assert_eq!(seconds("600"), 600);
+    for wrong in ["abc", "", "1.5", "-1"] {
+        assert!(std::panic::catch_unwind(|| seconds(wrong)).is_err(), "{wrong}");
+    }
 }
