@@ -204,6 +204,18 @@ pub struct Settle {
     pub progress: BTreeMap<Lease, String>,
 }
 
+impl Settle {
+    /// Adds what becomes of others of the same queue.
+    pub fn append(&mut self, other: Self) {
+        let Self { acks, retries, deaths, releases, progress } = other;
+        self.acks.extend(acks);
+        self.retries.extend(retries);
+        self.deaths.extend(deaths);
+        self.releases.extend(releases);
+        self.progress.extend(progress);
+    }
+}
+
 /// What a settle gave.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settled {

@@ -130,13 +130,7 @@ pub(super) async fn run(shared: Shared, mut endings: mpsc::Receiver<Ended>) {
                     settle.releases.push(lease);
                     settle.progress.extend(progress.map(|progress| (lease, progress)));
                 }
-                End::Settle(Settle { acks, retries, deaths, releases, progress }) => {
-                    settle.acks.extend(acks);
-                    settle.retries.extend(retries);
-                    settle.deaths.extend(deaths);
-                    settle.releases.extend(releases);
-                    settle.progress.extend(progress);
-                }
+                End::Settle(all) => settle.append(all),
             }
             runs.extend(run);
         }

@@ -96,10 +96,7 @@ pub(super) async fn run(shared: Shared, mut endings: mpsc::Receiver<Ended>, stop
             let (acked, retried, released) = (acks.len(), retries.len() + deaths.len(), releases.len());
             group.lines.extend(line.map(|line| Said { line, acked, retried, released }));
             group.until_settled.extend(until_settled);
-            group.settle.acks.extend(settle.acks);
-            group.settle.retries.extend(settle.retries);
-            group.settle.deaths.extend(settle.deaths);
-            group.settle.releases.extend(settle.releases);
+            group.settle.append(settle);
         }
         join_all(groups.into_iter().map(|(queue, group)| settle_one(&shared, queue, group, &stopped))).await;
     }
