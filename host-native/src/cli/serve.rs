@@ -49,7 +49,8 @@ pub(crate) struct Args {
     durability: Promise,
     #[command(flatten)]
     workers: WorkerArgs,
-    /// A secret of the Workers whose value is in the environment, under this name; may be given again
+    /// A secret of the Workers whose value is in the environment, under this name; may be given again. No file of
+    /// development, such as .dev.vars, is read
     #[arg(long = "secret", value_name = "NAME", requires = "paths")]
     secrets: Vec<String>,
 }
