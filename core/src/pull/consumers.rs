@@ -7,6 +7,7 @@ use super::answer::Done;
 use super::refusal::{Refusal, code};
 use super::run::{Place, Stop};
 use super::settings::ConsumerBody;
+use crate::admin::queues::ServedWorker;
 use crate::broker::{BrokerError, Consumer, ConsumerKind, QueueInfo, Settings};
 use crate::inbound::rfc3339;
 
@@ -42,6 +43,11 @@ pub(super) fn add(body: &ConsumerBody, id: Option<&str>, name: &str, place: &mut
         let queue = name.to_owned();
         return Err(BrokerError::ConsumerExists { queue, present, wanted: body.kind.in_words() }.into());
     }
+    if let ConsumerKind::Worker { script, .. } = &body.kind
+        && let Some(worker) = place.workers()?.iter().find(|worker| worker.name == *script)
+    {
+        return Err(Refusal::new(409, code::NONE, worker.says_what_it_consumes(name)).into());
+    }
     let settings = body.over(&place.broker.info(name)?.settings.consumer);
     place.broker.add_consumer(place.sql, place.moment, name, body.kind.clone(), settings, id)?;
     of_record(name, place)
@@ -75,8 +81,12 @@ fn is_same(one: &ConsumerKind, other: &ConsumerKind) -> bool {
 }
 
 pub(super) fn remove(id: &str, name: &str, place: &mut Place<'_>) -> Result<Done, Stop> {
+    let workers = place.workers()?;
     match place.broker.consumer(name)? {
         Some(consumer) if consumer.id == id => {
+            if let Some(worker) = ServedWorker::consuming(&workers, name) {
+                return Err(Refusal::new(409, code::NONE, worker.says_who_consumes(name)).into());
+            }
             place.broker.remove_consumer(place.sql, place.moment, name)?;
             Ok(Done::Nothing)
         }

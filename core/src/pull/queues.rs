@@ -9,17 +9,19 @@ use super::refusal::{Refusal, code};
 use super::route::{Listing, Who};
 use super::run::{Place, Stop};
 use super::settings::QueueBody;
+use crate::admin::queues::ServedWorker;
 use crate::broker::{BrokerError, Settings};
 use crate::inbound::rfc3339;
 
-pub(super) fn list(listing: &Listing, grant: &Grant, place: &Place<'_>) -> Done {
+pub(super) fn list(listing: &Listing, grant: &Grant, place: &mut Place<'_>) -> Result<Done, BrokerError> {
+    let workers = place.workers()?;
     let is_wanted = |name: &str| listing.names.is_empty() || listing.names.iter().any(|wanted| wanted == name);
     let names: Vec<&str> = place.broker.list().map(|info| info.name.as_str()).collect();
     let names: Vec<&str> = names.into_iter().filter(|name| is_wanted(name) && grant.sees(name)).collect();
     let from = (listing.page - 1).saturating_mul(listing.per_page);
     let page = names.iter().skip(from).take(listing.per_page);
-    let page = page.filter_map(|name| as_json(name, place).ok()).collect();
-    Done::list(page, listing, names.len())
+    let page = page.filter_map(|name| with_producers(name, &workers, place).ok()).collect();
+    Ok(Done::list(page, listing, names.len()))
 }
 
 pub(super) fn create(body: &QueueBody, place: &mut Place<'_>) -> Result<Done, Stop> {
@@ -34,7 +36,7 @@ pub(super) fn create(body: &QueueBody, place: &mut Place<'_>) -> Result<Done, St
     Ok(Done::Noted(queue, vec![note]))
 }
 
-pub(super) fn show(name: &str, place: &Place<'_>) -> Result<Done, Stop> {
+pub(super) fn show(name: &str, place: &mut Place<'_>) -> Result<Done, Stop> {
     Ok(Done::Value(as_json(name, place)?))
 }
 
@@ -54,8 +56,18 @@ pub(super) fn edit(body: &QueueBody, replaces: bool, name: &str, place: &mut Pla
 }
 
 pub(super) fn delete(name: &str, place: &mut Place<'_>) -> Result<Done, Stop> {
+    let workers = place.workers()?;
+    if let Some(worker) = ServedWorker::consuming(&workers, name) {
+        return Err(Refusal::new(409, code::NONE, worker.says_who_consumes(name)).into());
+    }
     place.broker.delete(place.sql, name)?;
-    Ok(Done::Nothing)
+    Ok(match ServedWorker::producing(&workers, name).next() {
+        Some(ServedWorker { name: worker, .. }) => {
+            let note = format!("the Worker `{worker}` runs here and sends to `{name}`, so it is made again, empty");
+            Done::Noted(Value::Null, vec![note])
+        }
+        None => Done::Nothing,
+    })
 }
 
 /// A purge is done when it is answered. The answer is the queue, as the SDKs expect, and says when the purge began and
@@ -102,8 +114,17 @@ pub(super) fn who(who: Who, grant: &Grant, place: &Place<'_>) -> Done {
     }
 }
 
-/// A queue, as it is answered. Its producers are whoever has a token; none is listed.
-fn as_json(name: &str, place: &Place<'_>) -> Result<Value, BrokerError> {
+fn as_json(name: &str, place: &mut Place<'_>) -> Result<Value, BrokerError> {
+    let workers = place.workers()?;
+    with_producers(name, &workers, place)
+}
+
+/// A queue, as it is answered. Its producers are the Workers that run here and send to it, and whoever has a token, none
+/// of whom is listed.
+fn with_producers(name: &str, workers: &[ServedWorker], place: &Place<'_>) -> Result<Value, BrokerError> {
+    let producers =
+        ServedWorker::producing(workers, name).map(|worker| json!({"type": "worker", "script": worker.name}));
+    let producers: Vec<Value> = producers.collect();
     let info = place.broker.info(name)?;
     let consumers = consumers::all(name, place)?;
     Ok(json!({
@@ -116,8 +137,8 @@ fn as_json(name: &str, place: &Place<'_>) -> Result<Value, BrokerError> {
             "delivery_paused": info.settings.paused,
             "message_retention_period": info.settings.retention_s,
         },
-        "producers": [],
-        "producers_total_count": 0,
+        "producers_total_count": producers.len(),
+        "producers": producers,
         "consumers_total_count": consumers.len(),
         "consumers": consumers,
     }))

@@ -9,6 +9,7 @@ use super::refusal::{Refusal, code};
 use super::route::{Call, OfQueue, Wish};
 use super::rules::Rules;
 use super::{consumers, queues};
+use crate::admin::queues::{ServedWorker, Serving};
 use crate::broker::{Broker, BrokerError, Content, MessageRef, Moment, Peek, Settle, Sql, State, Take, Warning};
 
 /// Where a request is carried out.
@@ -37,6 +38,14 @@ impl From<BrokerError> for Stop {
             BrokerError::Store(_) => Self::Failed(error),
             error => Self::Refused(error.into()),
         }
+    }
+}
+
+impl Place<'_> {
+    /// The Workers that run here.
+    pub(super) fn workers(&mut self) -> Result<Vec<ServedWorker>, BrokerError> {
+        let told = self.broker.serving(self.sql)?;
+        Ok(told.as_deref().and_then(Serving::from_json).map(|serving| serving.workers).unwrap_or_default())
     }
 }
 
@@ -70,7 +79,7 @@ impl Call {
                 sees_dead_letters(of, &grant)?;
                 of_queue(of, part, &name, place)
             }
-            Wish::Queues(listing) => Ok(queues::list(listing, &grant, place)),
+            Wish::Queues(listing) => Ok(queues::list(listing, &grant, place)?),
             Wish::Create(body) => queues::create(body, place),
             Wish::Who(who) => Ok(queues::who(*who, &grant, place)),
             Wish::Subscriptions(listing) => Ok(Done::list(Vec::new(), listing, 0)),

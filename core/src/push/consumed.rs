@@ -1,6 +1,7 @@
 //! The queues that Workers consume.
 
 use super::LEASE_MS;
+use crate::admin::queues::ServedWorker;
 use crate::broker::{ConsumerKind, ConsumerSettings};
 use crate::workers::{Consumer, Worker};
 
@@ -75,6 +76,18 @@ fn occurrences(worker: &Worker) -> Option<Consumed> {
     let (environment, handler) = (worker.environment.clone(), Handler::Scheduled);
     let consumed = Consumed { queue, worker: worker.name.clone(), environment, handler, settings };
     (!worker.crons.is_empty()).then_some(consumed)
+}
+
+/// These Workers, as commands and clients of the server's are told of them.
+#[must_use]
+pub fn served(workers: &[Worker]) -> Vec<ServedWorker> {
+    let of = |worker: &Worker| ServedWorker {
+        name: worker.name.clone(),
+        consumes: consumed(std::slice::from_ref(worker)).into_iter().map(|one| one.queue).collect(),
+        produces: worker.producers.iter().map(|producer| producer.queue.clone()).collect(),
+        crons: worker.crons.iter().map(|cron| (cron.clone(), cron_name(&worker.name, cron))).collect(),
+    };
+    workers.iter().map(of).collect()
 }
 
 /// The name of a Worker's schedule, by which the store remembers its last occurrence.

@@ -18,7 +18,7 @@ mod verdict;
 
 pub use concurrency::Concurrency;
 #[cfg(feature = "compile")]
-pub use consumed::{Consumed, Handler, consumed, cron_name};
+pub use consumed::{Consumed, Handler, consumed, cron_name, served};
 #[cfg(feature = "compile")]
 pub use declare::{Told, declare, declare_again};
 pub use frame::frame;

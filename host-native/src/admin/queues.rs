@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jadpo_core::admin::queues::{
-    Consumer, Emptied, NewQueue, QUEUES_LIMIT_MAX, Queue, QueueSettings, Queues, consumers,
+    Consumer, Emptied, NewQueue, QUEUES_LIMIT_MAX, Queue, QueueSettings, Queues, ServedWorker, consumers,
 };
 use jadpo_core::admin::{ProblemDetail, Response};
 use jadpo_core::broker::{BrokerError, ConsumerKind, Metrics, QueueInfo};
@@ -98,10 +98,17 @@ pub(super) async fn purge(call: &Call<'_>, name: &str) -> Result<Response, Refus
     done(&Emptied::from(meant(call, name, call.broker.purge(name).await).await?))
 }
 
-/// Deletes a queue. One that the app declares comes back, which the answer says.
+/// Deletes a queue. One that the app declares comes back, which the answer says, and so does one that a Worker sends to
+/// that runs here. One that such a Worker consumes is not deleted: it would be there again before anybody looked.
 pub(super) async fn delete(call: &Call<'_>, name: &str) -> Result<Response, Refusal> {
+    let workers = call.broker.served_workers().await?;
+    if let Some(worker) = ServedWorker::consuming(&workers, name) {
+        let detail = ProblemDetail::new("queue_consumed", worker.says_who_consumes(name));
+        return Err(Refusal { status: 409, detail });
+    }
     let emptied = Emptied::from(meant(call, name, call.broker.delete(name).await).await?);
-    done(&Emptied { declared: is_declared(call, name), ..emptied })
+    let worker = ServedWorker::producing(&workers, name).next().map(|worker| worker.name.clone());
+    done(&Emptied { declared: is_declared(call, name), worker, ..emptied })
 }
 
 pub(super) async fn one(call: &Call<'_>, name: &str) -> Result<Queue, Refusal> {
@@ -150,13 +157,15 @@ impl Known {
             }
         }
         let mut consumers = consumers(&call.app.program, &call.broker.triggers().await?);
+        let workers = call.broker.served_workers().await?;
         for (name, consumer) in call.broker.consumers().await? {
             let worker = match consumer.kind {
                 ConsumerKind::HttpPull => None,
                 ConsumerKind::Worker { script, .. } => Some(script),
             };
-            let http_pull = worker.is_none();
-            consumers.insert(name, Consumer { functions: Vec::new(), event: None, http_pull, worker, enabled: true });
+            let (http_pull, functions, event, enabled) = (worker.is_none(), Vec::new(), None, true);
+            let worker_runs = worker.as_ref().map(|script| workers.iter().any(|worker| worker.name == *script));
+            consumers.insert(name, Consumer { functions, event, http_pull, worker, worker_runs, enabled });
         }
         Ok(Self { queues, dead_letters_of, consumers })
     }

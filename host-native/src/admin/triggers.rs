@@ -50,7 +50,10 @@ pub(super) async fn rotate(call: &Call<'_>, name: &str) -> Result<Response, Refu
 }
 
 async fn all(call: &Call<'_>) -> Result<Vec<Trigger>, Refusal> {
-    Ok(queues::triggers(&call.app.program, &call.broker.triggers().await?, now_ms()))
+    let (states, now_ms) = (call.broker.triggers().await?, now_ms());
+    let mut all = queues::triggers(&call.app.program, &states, now_ms);
+    all.extend(queues::crons(&call.broker.served_workers().await?, &states, now_ms));
+    Ok(all)
 }
 
 async fn known(call: &Call<'_>, serving: Option<&Serving>) -> Result<Vec<Webhook>, Refusal> {
@@ -83,7 +86,7 @@ fn unknown_trigger(name: &str, triggers: &[Trigger]) -> Refusal {
     let names = triggers.iter().flat_map(|trigger| {
         [Some(trigger.name.as_str()), trigger.name.split_once(':').map(|(_, bare)| bare)].into_iter().flatten()
     });
-    unknown("trigger", name, names, "`jadpo triggers list` shows those that the app declares")
+    unknown("trigger", name, names, "`jadpo triggers list` shows those that there are")
 }
 
 fn unknown<'a>(what: &str, name: &str, names: impl Iterator<Item = &'a str>, help: &str) -> Refusal {

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use jadpo_core::admin::queues::Serving;
-use jadpo_core::broker::{BrokerError, MessageId, NewMessage, Run, TriggerState};
+use jadpo_core::admin::queues::{ServedWorker, Serving};
+use jadpo_core::broker::Broker as Core;
+use jadpo_core::broker::{BrokerError, MessageId, NewMessage, Run, Sql, TriggerState};
 
 use super::Broker;
 
@@ -94,6 +95,35 @@ impl Broker {
     pub async fn serving(&self) -> Result<Option<Serving>, BrokerError> {
         let told = self.store.broker(|broker, sql, _| broker.serving(sql)).await?;
         Ok(told.as_deref().and_then(Serving::from_json))
+    }
+
+    /// Keeps which Workers run here, of what a server says of itself.
+    ///
+    /// # Errors
+    /// [`BrokerError::Store`].
+    pub async fn set_served_workers(&self, workers: Vec<ServedWorker>) -> Result<(), BrokerError> {
+        let set = move |broker: &mut Core, sql: &mut dyn Sql, _| match broker
+            .serving(sql)?
+            .as_deref()
+            .map(Serving::from_json)
+        {
+            Some(Some(serving)) if serving.workers != workers => {
+                broker.set_serving(sql, &serving.with_workers(workers.clone()).to_json())
+            }
+            _ => Ok(()),
+        };
+        self.store.broker(set).await
+    }
+
+    /// The Workers that run on this store now.
+    ///
+    /// # Errors
+    /// [`BrokerError::Store`].
+    pub async fn served_workers(&self) -> Result<Vec<ServedWorker>, BrokerError> {
+        if !self.store.is_served() {
+            return Ok(Vec::new());
+        }
+        Ok(self.serving().await?.map(|serving| serving.workers).unwrap_or_default())
     }
 
     /// Keeps what a server says of itself when it starts, for commands that open its store.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use jadpo_core::admin::queues::{Mode, Serving};
 use jadpo_core::host::{Host, Level, LogEntry};
 use jadpo_core::program::Program;
+use jadpo_core::push::served;
 use jadpo_core::start::App;
 use jadpo_core::trigger::Triggers;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -190,6 +191,8 @@ async fn serve(
         Access::Token { .. } => Mode::Serve,
     };
     let serving = Serving::new(program.clone(), mode, at.map(|at| format!("http://{at}")), now_ms());
+    let here = workers.as_ref().map(|(started, _)| served(&started.workers())).unwrap_or_default();
+    let serving = serving.with_workers(here);
     broker.set_serving(&serving).await.map_err(unusable)?;
     let app = App::new(program);
     let runs = workers.as_ref().map(|(started, _)| started.handle());

@@ -16,8 +16,8 @@ const ERROR_SHOWN_CHARS: usize = 100;
 /// Arguments of `jadpo triggers`. All flags go before or after the subcommand alike.
 #[derive(Parser)]
 #[command(after_help = "\
-A queue with functions has the trigger queue:NAME, a function with a schedule the trigger schedule:FUNCTION; the bare \
-name will do where only one has it. While a trigger is disabled, a queue's messages wait and a schedule's times pass.
+A queue with functions has the trigger queue:NAME, a function with a schedule the trigger schedule:FUNCTION, and a cron \
+of a Worker that runs the trigger \"schedule:WORKER: CRON\"; the bare name will do where only one has it. While a trigger is disabled, a queue's messages wait and a schedule's times pass.
 
 Examples:
   jadpo triggers
@@ -26,7 +26,7 @@ Examples:
 
 Exit codes: 0 it is done, 1 it could not be done, 2 it was asked wrongly.
 With --json: {\"triggers\": […]}, or of enable and disable one trigger: {name, kind (queue, schedule), queue, schedule, \
-functions, event, enabled, last_run {at_ms, outcome (done, failed), error, message_id}, last_occurrence_ms, next_at_ms}.")]
+worker, functions, event, enabled, last_run {at_ms, outcome (done, failed), error, message_id}, last_occurrence_ms, next_at_ms}.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
@@ -89,7 +89,10 @@ async fn answer(args: &Args, operator: &Operator) -> Result<Exit, OperatorError>
 
 fn list(triggers: &[Trigger]) {
     if triggers.is_empty() {
-        output::line("the app declares no triggers: queues with functions and functions with a schedule are some");
+        output::line(
+            "there are no triggers: queues with functions, functions with a schedule, and crons of Workers that run are \
+             some",
+        );
         return;
     }
     let mut table = words::table(["trigger", "runs", "state", "last run", "outcome", "next"]);
@@ -97,6 +100,7 @@ fn list(triggers: &[Trigger]) {
     for trigger in triggers {
         let runs = match (&trigger.event, &trigger.schedule) {
             (Some(event), _) => format!("event {event}"),
+            (None, Some(schedule)) if let Some(worker) = &trigger.worker => format!("Worker {worker} at {schedule}"),
             (None, Some(schedule)) => format!("{} at {schedule}", trigger.functions.join(", ")),
             (None, None) => trigger.functions.join(", "),
         };
@@ -109,7 +113,7 @@ fn list(triggers: &[Trigger]) {
             plain(&trigger.name),
             plain(&runs),
             (if trigger.enabled { "on" } else { "disabled" }).to_owned(),
-            trigger.last_run.as_ref().map_or("never".to_owned(), |run| ago(run.at_ms, now_ms)),
+            last_ms(trigger).map_or("never".to_owned(), |at_ms| ago(at_ms, now_ms)),
             outcome.unwrap_or_default(),
             trigger.next_at_ms.map(|at_ms| next(at_ms, now_ms)).unwrap_or_default(),
         ]);
@@ -124,6 +128,12 @@ fn list(triggers: &[Trigger]) {
             when(until_ms, now_ms)
         ));
     }
+}
+
+/// When it last ran. How a cron's occurrence ended its queue and the log know.
+fn last_ms(trigger: &Trigger) -> Option<i64> {
+    let occurred = trigger.last_occurrence_ms.filter(|_| trigger.worker.is_some());
+    trigger.last_run.as_ref().map(|run| run.at_ms).or(occurred)
 }
 
 /// When a schedule is next, in two short lines.

@@ -33,6 +33,7 @@ pub struct Store {
     changes: watch::Receiver<u64>,
     /// Places that are not for this handle.
     reserved: usize,
+    is_served: bool,
 }
 
 /// An open store: the handle, and the writer to wait for at the end.
@@ -79,7 +80,9 @@ impl OpenStore {
             .name("store".to_owned())
             .spawn(move || writer::run(connection, files, standing, waiting, changed))
             .map_err(|error| OpenError::io(path, &error))?;
-        Ok(Self { store: Store { jobs, changes, reserved: OWN_WAITING_MAX }, writer, path: path.to_owned() })
+        let is_served = standing != Standing::Alone;
+        let store = Store { jobs, changes, reserved: OWN_WAITING_MAX, is_served };
+        Ok(Self { store, writer, path: path.to_owned() })
     }
 
     /// A handle to it.
@@ -107,6 +110,11 @@ impl Store {
     #[must_use]
     pub fn for_own_work(&self) -> Self {
         Self { reserved: 0, ..self.clone() }
+    }
+
+    /// Whether a server ran on it when it was opened, be it this process.
+    pub(crate) fn is_served(&self) -> bool {
+        self.is_served
     }
 
     /// Runs the statements as one transaction and answers when it is on disk.

@@ -284,7 +284,7 @@ fn what_the_app_declares_is_known_from_the_server_s_word_from_a_file_or_not_at_a
     assert_eq!(trigger(dir.path(), "queue:jobs")["functions"][0], "pay", "the app file here");
     fs::rename(dir.path().join("app.jadpo"), dir.path().join("shop.jadpo")).unwrap();
     let none = stdout(&jadpo(dir.path(), &["triggers"]));
-    assert!(none.starts_with("the app declares no triggers"), "{none}");
+    assert!(none.starts_with("there are no triggers"), "{none}");
     let named = json(&jadpo(dir.path(), &["triggers", "--json", "--app", "shop.jadpo"]));
     assert_eq!(named["triggers"].as_array().unwrap().len(), 2, "{named}");
     let server = Server::dev(dir.path(), &["shop.jadpo"], &[]);

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use super::queue::Consumer;
 use super::trigger::{Outcome, Run, Trigger, TriggerKind, Webhook};
-use super::{Mode, Serving};
+use super::{Mode, ServedWorker, Serving};
 use crate::broker::{self, RunOutcome, TriggerState, queue_trigger, schedule_trigger};
+use crate::cron::Cron;
 use crate::local;
 use crate::program::{Connection, Program, Target, Verify};
 use crate::schedule::Schedules;
@@ -32,6 +33,7 @@ pub fn triggers(program: &Program, states: &BTreeMap<String, TriggerState>, now_
             kind: TriggerKind::Queue,
             queue: declared.queue.clone(),
             schedule: None,
+            worker: None,
             functions,
             event,
             enabled,
@@ -58,6 +60,7 @@ pub fn triggers(program: &Program, states: &BTreeMap<String, TriggerState>, now_
             kind: TriggerKind::Schedule,
             queue,
             schedule: Some(schedule.clone()),
+            worker: None,
             functions: vec![function.clone()],
             event: None,
             enabled,
@@ -71,6 +74,33 @@ pub fn triggers(program: &Program, states: &BTreeMap<String, TriggerState>, now_
     triggers
 }
 
+/// The crons of Workers, as triggers.
+#[must_use]
+pub fn crons(workers: &[ServedWorker], states: &BTreeMap<String, TriggerState>, now_ms: i64) -> Vec<Trigger> {
+    let all = workers.iter().flat_map(|worker| worker.crons.iter().map(move |cron| (worker, cron)));
+    let all = all.filter_map(|(worker, (schedule, name))| {
+        let cron = Cron::parse_of_worker(schedule).ok()?;
+        let name = schedule_trigger(name);
+        let TriggerState { enabled, last_occurrence_ms, .. } = states.get(&name).cloned().unwrap_or_default();
+        let next_at_ms = cron.next_after(last_occurrence_ms.map_or(now_ms, |last_ms| last_ms.max(now_ms)));
+        Some(Trigger {
+            name,
+            kind: TriggerKind::Schedule,
+            queue: worker.cron_queue().unwrap_or_default().to_owned(),
+            schedule: Some(schedule.clone()),
+            worker: Some(worker.name.clone()),
+            functions: Vec::new(),
+            event: None,
+            enabled,
+            last_run: None,
+            // A schedule that begins is followed from then on, which is no time of its own.
+            last_occurrence_ms: last_occurrence_ms.filter(|at_ms| cron.last_at(*at_ms) == Some(*at_ms)),
+            next_at_ms: next_at_ms.filter(|_| enabled),
+        })
+    });
+    all.collect()
+}
+
 /// Who consumes the queues that a program declares, by queue.
 #[must_use]
 pub fn consumers(program: &Program, states: &BTreeMap<String, TriggerState>) -> BTreeMap<String, Consumer> {
@@ -82,7 +112,10 @@ pub fn consumers(program: &Program, states: &BTreeMap<String, TriggerState>) -> 
             Declared::Receiving => (Vec::new(), event_of(program, &declared.queue)),
             Declared::Nobody => return None,
         };
-        Some((declared.queue.clone(), Consumer { functions, event, http_pull: false, worker: None, enabled }))
+        Some((
+            declared.queue.clone(),
+            Consumer { functions, event, http_pull: false, worker: None, worker_runs: None, enabled },
+        ))
     });
     consumers.collect()
 }

@@ -36,12 +36,12 @@ mod serving;
 mod token;
 mod trigger;
 
-pub use listed::{consumers, triggers, webhooks};
+pub use listed::{consumers, crons, triggers, webhooks};
 pub use messages::{DeadLetter, Messages, NewMessage, PeekedMessage, Remove, Removed, Send, Sent, State};
 pub use problem::{problem, status};
 pub use queue::{Consumer, Emptied, NewQueue, Queue, QueueSettings, Queues};
 pub use redrive::{NewRedrive, Redrive, RedriveFilter, RedrivePreview, RedriveState, Redrives};
-pub use serving::{Mode, Serving};
+pub use serving::{Mode, ServedWorker, Serving};
 pub use token::{MadeToken, NewToken, Scope, Token, Tokens};
 pub use trigger::{Outcome, Run, Trigger, TriggerKind, Triggers, Webhook, Webhooks};
 

@@ -59,6 +59,9 @@ pub struct Consumer {
     /// The Worker that consumes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<String>,
+    /// Whether that Worker runs on this store now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker_runs: Option<bool>,
     /// Whether its trigger is on.
     pub enabled: bool,
 }
@@ -137,7 +140,7 @@ pub struct NewQueue {
 }
 
 /// What a purge or a deletion removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Emptied {
     /// Messages, in whatever state.
     pub messages: u64,
@@ -146,6 +149,9 @@ pub struct Emptied {
     /// Of a deletion: whether the app declares the queue, so that it is made again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub declared: bool,
+    /// Of a deletion: a Worker that runs here and sends to the queue, so that it is made again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
 }
 
 impl From<&Settings> for QueueSettings {
@@ -214,6 +220,6 @@ impl NewQueue {
 
 impl From<Backlog> for Emptied {
     fn from(backlog: Backlog) -> Self {
-        Self { messages: backlog.messages, bytes: backlog.bytes, declared: false }
+        Self { messages: backlog.messages, bytes: backlog.bytes, declared: false, worker: None }
     }
 }

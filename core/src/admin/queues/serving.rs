@@ -16,6 +16,66 @@ pub struct Serving {
     pub url: Option<String>,
     /// When it started, in milliseconds since 1970.
     pub started_at_ms: i64,
+    /// The Workers that run beside it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<ServedWorker>,
+}
+
+/// A Worker, as far as queues know it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServedWorker {
+    /// Its name.
+    pub name: String,
+    /// The queues whose messages it gets; that of its crons, if it has any, is the last.
+    pub consumes: Vec<String>,
+    /// The queues that it sends to.
+    pub produces: Vec<String>,
+    /// When its `scheduled` handler is called: each expression, and its schedule's name.
+    pub crons: Vec<(String, String)>,
+}
+
+impl ServedWorker {
+    /// The one of these that gets a queue's messages.
+    #[must_use]
+    pub fn consuming<'a>(workers: &'a [Self], queue: &str) -> Option<&'a Self> {
+        workers.iter().find(|worker| worker.consumes.iter().any(|one| one == queue))
+    }
+
+    /// Those of these that send to a queue.
+    pub fn producing<'a>(workers: &'a [Self], queue: &str) -> impl Iterator<Item = &'a Self> {
+        workers.iter().filter(move |worker| worker.produces.iter().any(|one| one == queue))
+    }
+
+    /// The queue whose messages are the occurrences of its crons, if it has any.
+    #[must_use]
+    pub fn cron_queue(&self) -> Option<&str> {
+        self.consumes.last().filter(|_| !self.crons.is_empty()).map(String::as_str)
+    }
+
+    /// Why its consumer of a queue is not taken away, and the queue not deleted, for a person.
+    #[must_use]
+    pub fn says_who_consumes(&self, queue: &str) -> String {
+        let name = &self.name;
+        let (what, key) = if self.cron_queue() == Some(queue) {
+            (format!("has crons, which come by the queue `{queue}`: take them"), "triggers.crons")
+        } else {
+            (format!("consumes the queue `{queue}`: take it"), "queues.consumers")
+        };
+        format!(
+            "the Worker `{name}` runs here and its Wrangler file says that it {what} out of `{key}` there, and start the \
+             server again if it does not follow the file"
+        )
+    }
+
+    /// Why it is not made a queue's consumer, for a person.
+    #[must_use]
+    pub fn says_what_it_consumes(&self, queue: &str) -> String {
+        let name = &self.name;
+        format!(
+            "the Worker `{name}` runs here and its Wrangler file says what it consumes: add the queue `{queue}` to \
+             `queues.consumers` there, and start the server again if it does not follow the file"
+        )
+    }
 }
 
 /// How an app is run.
@@ -46,7 +106,13 @@ impl Serving {
                 hide(token);
             }
         }
-        Self { program, mode, url, started_at_ms }
+        Self { program, mode, url, started_at_ms, workers: Vec::new() }
+    }
+
+    /// The same with the Workers that run beside it.
+    #[must_use]
+    pub fn with_workers(self, workers: Vec<ServedWorker>) -> Self {
+        Self { workers, ..self }
     }
 
     /// As it is kept.

@@ -17,6 +17,9 @@ pub struct Trigger {
     /// The cron expression, in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<String>,
+    /// The Worker whose `scheduled` handler is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
     /// The functions. Empty if the queue's messages become events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<String>,
@@ -44,7 +47,9 @@ impl Trigger {
         if !self.enabled {
             return None;
         }
-        silent_until(&Cron::parse(self.schedule.as_deref()?).ok()?, self.last_occurrence_ms?, now_ms)
+        let schedule = self.schedule.as_deref()?;
+        let cron = if self.worker.is_some() { Cron::parse_of_worker(schedule) } else { Cron::parse(schedule) };
+        silent_until(&cron.ok()?, self.last_occurrence_ms?, now_ms)
     }
 }
 

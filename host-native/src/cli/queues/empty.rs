@@ -15,7 +15,8 @@ use crate::operator::{Operator, OperatorError};
 #[command(after_help = "\
 It asks before it does, and where there is no terminal to ask on it does nothing without --force.
 With --json: {\"queue\", \"messages\", \"bytes\"}, how much was removed; of delete also \"declared\", whether the app \
-declares the queue, which then comes back.")]
+declares the queue, and \"worker\", the Worker that runs and sends to it: then it comes back. A queue that a running Worker \
+consumes is not deleted.")]
 pub(super) struct Args {
     /// The queue
     name: String,
@@ -96,12 +97,18 @@ pub(super) async fn delete(args: &Args, operator: &Operator, as_json: bool) -> R
     let emptied = operator.delete(&args.name).await?;
     if as_json {
         let (messages, bytes, declared) = (emptied.messages, emptied.bytes, emptied.declared);
-        let told = json!({"queue": args.name, "messages": messages, "bytes": bytes, "declared": declared});
+        let worker = emptied.worker;
+        let told =
+            json!({"queue": args.name, "messages": messages, "bytes": bytes, "declared": declared, "worker": worker});
         output::line(&told.to_string());
         return Ok(Exit::Done);
     }
     let (messages, size) = (count(emptied.messages, "message"), bytes(emptied.bytes));
     output::line(&format!("{} is deleted, with {messages}, {size}", plain(&args.name)));
+    if let Some(worker) = &emptied.worker {
+        let worker = plain(worker);
+        output::line(&format!("the Worker {worker} runs and sends to it, so it is made again, empty, within a second"));
+    }
     if emptied.declared {
         output::line(
             "the app declares it, so it comes back, empty: when a server starts, or at once where one runs the app; \

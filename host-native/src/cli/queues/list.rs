@@ -12,7 +12,7 @@ use crate::operator::{Operator, OperatorError};
 #[derive(clap::Args, Default)]
 #[command(after_help = "\
 With --json: {\"queues\": […]}, each with name, id, messages, in_flight, delayed, bytes, oldest_sent_at_ms, paused, \
-dead_letter_queue, dead_letters, dead_letters_of, consumer {functions, event, enabled} and settings. Times are \
+dead_letter_queue, dead_letters, dead_letters_of, consumer {functions, event, http_pull, worker, worker_runs, enabled} and settings. Times are \
 milliseconds since 1970.")]
 pub(super) struct Args {
     /// Only queues that hold something, dead letters included
@@ -65,6 +65,9 @@ pub(super) fn consumer(queue: &Queue) -> String {
     };
     let whom = match (&consumer.event, &consumer.worker) {
         (Some(event), _) => format!("event {}", plain(event)),
+        (None, Some(worker)) if consumer.worker_runs == Some(false) => {
+            format!("Worker {}, which does not run", plain(worker))
+        }
         (None, Some(worker)) => format!("Worker {}", plain(worker)),
         (None, None) if consumer.http_pull => "pulled over HTTP".to_owned(),
         (None, None) => plain(&consumer.functions.join(", ")),

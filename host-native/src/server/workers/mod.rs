@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use jadpo_core::broker::BrokerError;
 use jadpo_core::host::Level;
-use jadpo_core::push::{Consumed, consumed};
+use jadpo_core::push::{Consumed, consumed, served};
 use jadpo_core::schedule::Schedules;
 use jadpo_core::trigger::Triggers;
 use jadpo_core::workers::Worker;
@@ -105,6 +105,9 @@ impl Kept {
         if let Err(error) = declare_now(&self.shared.own, workers, &self.app).await {
             log("workers.not_declared", error.to_string());
             self.not_declared = Some(error.to_string());
+        }
+        if let Err(error) = self.shared.own.set_served_workers(served(workers)).await {
+            log("workers.not_told", error.to_string());
         }
         let consumed = consumed(workers);
         for one in &consumed {
