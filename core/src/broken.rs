@@ -65,6 +65,20 @@ variants! {
     OccurrenceRecordedLater,
     "A key is remembered in a transaction after the one that sends its message"
     KeyRememberedLater,
+    "A key is the same key whatever its scope"
+    KeyWithoutScope,
+    "A queue that is paused is taken from while anything in it is leased or delayed"
+    PauseIgnored,
+    "Messages of a queue whose trigger is disabled are handed on"
+    DisabledTriggerIgnored,
+    "Nothing expires"
+    NothingExpires,
+    "A function that was done two attempts ago is not known to be done"
+    EarlierProgressForgotten,
+    "A letter that is put back loses its content type and its metadata"
+    RedriveForgetsWhatItIs,
+    "An operator takes out another message than the one pointed at"
+    RemovalTakesAnother,
 }
 
 impl Variant {

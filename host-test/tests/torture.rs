@@ -44,7 +44,12 @@ fn run(seeds: u64, mistake: Option<Mistake>) -> Result<Seen, String> {
 #[test]
 fn whatever_dies_nothing_is_lost_nothing_doubled_and_in_the_end_everything_settles() {
     let seen = run(SEEDS, None).unwrap_or_else(|what| panic!("{what}"));
-    let enough = seen.events > 500 && seen.parked > 200 && seen.sent > 500 && seen.dead > 20 && seen.put_back > 2;
+    let enough = seen.events > 500
+        && seen.parked > 200
+        && seen.sent > 500
+        && seen.dead > 20
+        && seen.put_back > 2
+        && seen.expired > 2;
     assert!(enough, "the runs saw too little: {seen:?}");
     for (fault, step) in [
         (Fault::DiesBefore, Step::Keep),

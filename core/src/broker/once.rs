@@ -8,7 +8,7 @@ use super::sql::Sql;
 use super::take::message_id;
 use super::types::{MessageId, NewMessage, Once, SentOnce, TakenOnce};
 use super::{Broker, Moment};
-use crate::broken::Variant;
+use crate::broken::{self, Variant};
 use crate::store::StoreError;
 
 const KNOWN: &str = "SELECT id FROM jadpo_queue_once WHERE key = ?1";
@@ -87,7 +87,8 @@ fn known(sql: &mut dyn Sql, once: Once<'_>) -> Result<Option<MessageId>, StoreEr
 impl Once<'_> {
     /// What is stored of it: the same size for a key of any length.
     fn hash(&self) -> [u8; 32] {
-        let length = (self.scope.len() as u64).to_be_bytes();
-        Sha256::new().chain_update(length).chain_update(self.scope).chain_update(self.key).finalize().into()
+        let scope = if broken::is(Variant::KeyWithoutScope) { "" } else { self.scope };
+        let length = (scope.len() as u64).to_be_bytes();
+        Sha256::new().chain_update(length).chain_update(scope).chain_update(self.key).finalize().into()
     }
 }

@@ -5,6 +5,7 @@ use super::lease::MessageRef;
 use super::limits::BATCH_COUNT_MAX;
 use super::sql::Sql;
 use super::{Broker, settle};
+use crate::broken::{self, Variant};
 
 /// What a removal gave.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -34,6 +35,8 @@ impl Broker {
         let queue = self.queue(name)?.number;
         let mut removed = Removed::default();
         for reference in references {
+            let seq = reference.seq - i64::from(broken::is(Variant::RemovalTakesAnother));
+            let reference = &MessageRef { seq, ..*reference };
             // Numbers are never used twice, so of another queue's contents nothing is touched.
             if reference.queue == queue && self.remove_at(sql, name, reference)?.had_body {
                 removed.removed += 1;

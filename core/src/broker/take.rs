@@ -66,7 +66,8 @@ impl Broker {
             return Err(BrokerError::BatchCount { limit: BATCH_COUNT_MAX, actual: take.max });
         }
         let settings = &self.queue(name)?.info.settings;
-        if settings.paused {
+        let ignored = broken::is(Variant::PauseIgnored) && self.queue(name)?.tally.timed() > 0;
+        if settings.paused && !ignored {
             return Err(BrokerError::Paused(name.to_owned()));
         }
         let visibility_ms = take.visibility_ms.unwrap_or(settings.consumer.visibility_ms);
@@ -124,7 +125,7 @@ impl Broker {
         for found in found {
             match &found.message {
                 None => self.forget(sql, name, &found.place)?,
-                Some(kept) if kept.from_age_ms <= oldest_age_ms => {
+                Some(kept) if kept.from_age_ms <= oldest_age_ms && !broken::is(Variant::NothingExpires) => {
                     let expired = self.expire(sql, name, &found.place, kept.message.id, found.attempts)?;
                     gone.extend((!broken::is(Variant::ExpiredUntold)).then_some(expired));
                 }

@@ -1,6 +1,7 @@
 //! What follows from how the functions of a message ended.
 
 use super::call::done;
+use crate::broken::{self, Variant};
 use crate::broker::Message;
 use crate::broker::limits::ERROR_BYTES_MAX;
 
@@ -105,7 +106,8 @@ pub fn conclude(message: &Message, outcomes: &[(String, FunctionOutcome)]) -> Co
         return Conclusion::Done;
     }
     let succeeded = outcomes.iter().filter(|(_, outcome)| outcome.is_done()).map(|(name, _)| name.as_str());
-    let done: Vec<&str> = done(message).into_iter().chain(succeeded).collect();
+    let forgotten = broken::is(Variant::EarlierProgressForgotten);
+    let done: Vec<&str> = done(message).into_iter().filter(|_| !forgotten).chain(succeeded).collect();
     let progress = (!done.is_empty()).then(|| done.join("\n"));
     let error = in_words(&failed);
     let all_not_started =

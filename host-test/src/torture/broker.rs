@@ -146,7 +146,8 @@ impl State {
 
 /// What a broker remembers of its queues is what the store holds.
 fn check_figures(broker: &Broker, session: &mut Session<'_>, model: &mut Model) {
-    const HELD: &str = "SELECT count(*), coalesce(sum(d.bytes), 0), coalesce(sum(d.leased), 0), \
+    // The lower 17 bits of a row's bytes are its body's.
+    const HELD: &str = "SELECT count(*), coalesce(sum(d.bytes & 131071), 0), coalesce(sum(d.leased), 0), \
         coalesce(sum(d.leased = 0 AND d.due_at > 0), 0) FROM jadpo_queue_due d \
         JOIN jadpo_queues q ON q.queue = d.queue WHERE q.name = ?1";
     session.fails_in = None;

@@ -2,7 +2,7 @@
 //! wait for what becomes of their message, and operators who take single messages out.
 
 use jadpo_core::broker::{
-    Broker, Lease, MessageRef, Moment, Peek, Peeked, Reason, Retaken, Retry, Settle, Sql, Take, Taken,
+    Broker, Lease, MessageId, MessageRef, Moment, Peek, Peeked, Reason, Retaken, Retry, Settle, Sql, Take, Taken,
 };
 
 use super::coverage::Step;
@@ -45,14 +45,14 @@ async fn settle_any(sim: &Sim, queue: &'static str) {
             state.native.pulled.iter().filter(|(of, _)| *of == queue).map(|(_, lease)| *lease).collect();
         let mut settle = Settle::default();
         for lease in pulled.into_iter().rev().take(6) {
-            match state.scheduler.random.u32(0..6) {
+            match state.scheduler.random.u32(0..7) {
                 0..2 => settle.acks.push(lease),
                 2 | 3 => {
                     let delay_ms = state.scheduler.chance(70).then(|| state.scheduler.random.u32(0..40_000));
                     let (reason, error) = (Reason::Retried, Some("not now".to_owned()));
                     settle.retries.push(Retry { lease, delay_ms, reason, error, progress: None });
                 }
-                4 => settle.releases.push(lease),
+                4 | 5 => settle.releases.push(lease),
                 _ => {}
             }
         }
@@ -75,7 +75,7 @@ pub(super) fn send_and_wait(sim: &Sim) {
             Step::SendTaken,
             |broker, sql, at| broker.send_taken(sql, at, JOBS, &message, WAITED_MS),
             |model, taken, times, _| {
-                model.sent(JOBS, taken.message.id, &message.body, 0, times);
+                model.sent(JOBS, taken.message.id, &message, 0, times);
                 model.took_one(JOBS, taken, WAITED_MS.into(), times);
             },
         );
@@ -129,11 +129,11 @@ pub(super) fn remove(sim: &Sim) {
         }
         let after_ms = asking.state().scheduler.pick(&[0, 1_000, 40_000]);
         asking.sleep(Step::Window, after_ms).await;
-        let reference: MessageRef = seen[asking.state().scheduler.random.usize(..seen.len())].reference;
+        let one = asking.state().scheduler.random.usize(..seen.len());
+        let (reference, id): (MessageRef, MessageId) = (seen[one].reference, seen[one].message.id);
         let remove = |broker: &mut Broker, sql: &mut dyn Sql, _| broker.remove(sql, queue, &[reference]);
-        let removed = asking.operation(Step::Manage, remove, |model, removed, _, database| {
-            model.removed(queue, removed.removed, database)
-        });
+        let removed =
+            asking.operation(Step::Manage, remove, |model, removed, _, _| model.removed(queue, id, removed.removed));
         let _ = removed.await;
     });
 }

@@ -11,6 +11,7 @@ mod host;
 mod ledger;
 mod model;
 mod native;
+mod place;
 mod sim;
 mod state;
 mod store;

@@ -4,8 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use jadpo_core::broker::{Batch, Gone, How, Lease, MessageId, Retaken, Retry, Settle, Settled, Taken};
+use jadpo_core::broker::{
+    Batch, Content, Gone, How, Lease, Message, MessageId, NewMessage, Retaken, Retry, Settle, Settled, Taken, Wake,
+};
+use jadpo_core::trigger::Conclusion;
 
+use super::place::Place;
 use super::store::Database;
 use super::trace::{self, Short};
 
@@ -21,6 +25,8 @@ pub(super) struct Times {
 pub(super) struct Known {
     pub(super) queue: String,
     body: Vec<u8>,
+    content: Content,
+    meta: Option<String>,
     attempts: u32,
     /// Leases given in this queue, the last one last, with the time at which they end.
     leases: Vec<(Lease, i64)>,
@@ -46,6 +52,10 @@ pub(super) struct Model {
     /// Retries that each queue allows, its dead-letter queue, and whether either was ever different.
     pub(super) settings: BTreeMap<String, (u32, Option<String>)>,
     pub(super) changed: BTreeSet<String>,
+    /// Queues that are paused, and those whose triggers are disabled.
+    pub(super) paused: BTreeSet<String>,
+    pub(super) disabled: BTreeSet<String>,
+    functions_done: BTreeMap<MessageId, BTreeSet<String>>,
     pub(super) retention_ms: i64,
     /// The latest time that any broker told. A server that follows one that was killed may be behind it by as long as
     /// clocks are not written down; what has passed by then has passed.
@@ -78,10 +88,12 @@ impl fmt::Debug for Known {
 }
 
 impl Known {
-    fn new(queue: &str, body: &[u8], visible_ms: i64, from_age_ms: i64) -> Self {
+    fn new(queue: &str, message: &NewMessage, visible_ms: i64, from_age_ms: i64) -> Self {
         Self {
             queue: queue.to_owned(),
-            body: body.to_vec(),
+            body: message.body.clone(),
+            content: message.content,
+            meta: message.meta.clone(),
             attempts: 0,
             leases: Vec::new(),
             visible_ms,
@@ -92,6 +104,12 @@ impl Known {
             gone: false,
             late: false,
         }
+    }
+
+    /// The same message where it begins anew.
+    fn anew(&self, queue: &str, from_age_ms: i64) -> Self {
+        let (content, body, meta) = (self.content, self.body.clone(), self.meta.clone());
+        Self::new(queue, &NewMessage { content, body, delay_s: None, meta }, 0, from_age_ms)
     }
 
     fn is_held(&self, now_ms: i64) -> bool {
@@ -123,15 +141,15 @@ impl Model {
         self.problem.take()
     }
 
-    pub(super) fn sent(&mut self, queue: &str, id: MessageId, body: &[u8], delay_s: u32, times: Times) {
+    pub(super) fn sent(&mut self, queue: &str, id: MessageId, message: &NewMessage, delay_s: u32, times: Times) {
         self.count.sent += 1;
         trace::note(|| {
             let after = if delay_s > 0 { format!(", after {delay_s} s") } else { String::new() };
-            format!("sent to {queue}: {} {}{after}", Short(&id), String::from_utf8_lossy(body))
+            format!("sent to {queue}: {} {}{after}", Short(&id), String::from_utf8_lossy(&message.body))
         });
         let visible_ms = if delay_s == 0 { 0 } else { times.now_ms + i64::from(delay_s) * 1_000 };
-        self.fresh.push((queue.to_owned(), id, body.to_vec()));
-        let known = Known::new(queue, body, visible_ms, times.age_ms);
+        self.fresh.push((queue.to_owned(), id, message.body.clone()));
+        let known = Known::new(queue, message, visible_ms, times.age_ms);
         let before = self.messages.insert(id, known);
         self.must(before.is_none(), || format!("the id {id} was given twice"));
     }
@@ -158,8 +176,14 @@ impl Model {
     }
 
     pub(super) fn took(&mut self, queue: &str, batch: &Batch, lease_ms: i64, times: Times) {
+        self.must(!self.paused.contains(queue), || format!("{queue} is taken from, and it is paused"));
         self.left(&batch.gone, times);
         for taken in &batch.messages {
+            let from_age_ms = self.messages.get(&taken.message.id).map_or(times.age_ms, |known| known.from_age_ms);
+            let kept_ms = times.age_ms - from_age_ms;
+            self.must(kept_ms < self.retention_ms, || {
+                format!("{} is taken from {queue} after {kept_ms} ms, and should have expired", taken.message.id)
+            });
             self.took_one(queue, taken, lease_ms, times);
         }
     }
@@ -190,6 +214,10 @@ impl Model {
         self.must(before.visible_ms <= latest_ms, || format!("{id} is taken before its delay has passed"));
         self.must(message.progress == before.progress, || {
             format!("{id}: done of it is {:?}, and not {:?}", before.progress, message.progress)
+        });
+        self.must((message.content, &message.meta) == (before.content, &before.meta), || {
+            let sent = (before.content, &before.meta);
+            format!("{id} was sent as {sent:?} and is taken as {:?}", (message.content, &message.meta))
         });
         self.must(message.body == before.body, || {
             let text = |body: &[u8]| String::from_utf8_lossy(body).into_owned();
@@ -317,17 +345,45 @@ impl Model {
         }
     }
 
-    /// What was pointed at is gone, wherever it stood: the message whose body is there no more.
-    pub(super) fn removed(&mut self, queue: &str, removed: usize, database: &Database) {
-        trace::note(|| format!("{removed} messages are removed from {queue}"));
-        let there: BTreeSet<MessageId> = Place::all(database).into_iter().map(|place| place.id).collect();
-        let gone = self.messages.iter_mut().filter(|(id, known)| !known.gone && !there.contains(id));
-        let mut count = 0;
-        for (_, known) in gone.filter(|(_, known)| known.queue == queue) {
-            (known.gone, known.late) = (true, true);
-            count += 1;
+    /// An operator took out what was pointed at, wherever it stood, or it was there no more.
+    pub(super) fn removed(&mut self, queue: &str, id: MessageId, removed: usize) {
+        trace::note(|| format!("{} is removed from {queue}: {removed}", Short(&id)));
+        if removed == 0 {
+            return;
         }
-        self.must(count == removed, || format!("{removed} messages of {queue} were removed, and {count} are gone"));
+        let Some(known) = self.messages.get_mut(&id) else {
+            return self.must(false, || format!("{id} was removed from {queue}, and nobody sent it"));
+        };
+        let right = removed == 1 && !known.gone && known.queue == queue;
+        (known.gone, known.late) = (true, true);
+        self.must(right, || format!("{removed} of {id} were removed from {queue}"));
+    }
+
+    /// What a queue's drain is told of what there is to take.
+    pub(super) fn woke(&mut self, queue: &str, wake: Wake) {
+        let stopped = self.disabled.contains(queue) || self.paused.contains(queue);
+        self.must(!stopped || wake.ready == 0, || format!("{queue} is stopped, and {wake:?} is to be taken"));
+    }
+
+    /// A function has done its part of a message.
+    pub(super) fn function_done(&mut self, id: MessageId, function: &str) {
+        self.functions_done.entry(id).or_default().insert(function.to_owned());
+    }
+
+    /// An attempt has been concluded: what is done is known, and a message is done when each of its functions is.
+    pub(super) fn concluded(&mut self, message: &Message, functions: &[String], conclusion: &Conclusion) {
+        let id = message.id;
+        let progress = match conclusion {
+            Conclusion::Done => {
+                let done = self.functions_done.get(&id);
+                let left = functions.iter().find(|name| !done.is_some_and(|done| done.contains(*name))).cloned();
+                return self.must(left.is_none(), || format!("{id} is done, and {left:?} did not do it"));
+            }
+            Conclusion::Again { progress, .. } | Conclusion::NotStarted { progress, .. } => progress,
+        };
+        let known: BTreeSet<&str> = progress.iter().flat_map(|text| text.lines()).collect();
+        let forgotten = message.progress.iter().flat_map(|text| text.lines()).find(|line| !known.contains(line));
+        self.must(forgotten.is_none(), || format!("{id}: {forgotten:?} was done, and now only {known:?}"));
     }
 
     /// Everything in a queue is gone.
@@ -346,7 +402,7 @@ impl Model {
             if known.queue == source && queue != source && !known.gone {
                 let held = known.is_held(latest_ms);
                 let home = known.died_in.as_deref() == Some(queue.as_str());
-                let fresh = Known::new(&queue, &known.body, 0, times.age_ms);
+                let fresh = known.anew(&queue, times.age_ms);
                 let progress = known.dead_progress.take().filter(|_| home);
                 *known = Known { progress, ..fresh };
                 moved += 1;
@@ -413,44 +469,7 @@ impl Known {
 
     fn die(&mut self, to: &str, age_ms: i64) {
         let from_age_ms = if self.died_in.is_none() { age_ms } else { self.from_age_ms };
-        let fresh = Self::new(to, &self.body, 0, from_age_ms);
+        let fresh = self.anew(to, from_age_ms);
         *self = Self { died_in: Some(self.queue.clone()), dead_progress: self.progress.take(), ..fresh };
-    }
-}
-
-/// Where a message stands in the store.
-struct Place {
-    id: MessageId,
-    /// `None` in contents that were purged.
-    queue: Option<String>,
-    is_garbage: bool,
-    attempts: u32,
-    leased: bool,
-}
-
-impl Place {
-    fn all(database: &Database) -> Vec<Self> {
-        let rows = database.look(
-            "SELECT m.id, q.name, g.queue, d.attempts, d.leased FROM jadpo_queue_due d \
-             JOIN jadpo_queue_messages m ON m.seq = d.seq LEFT JOIN jadpo_queues q ON q.queue = d.queue \
-             LEFT JOIN jadpo_queue_garbage g ON g.queue = d.queue",
-            &[],
-        );
-        let place = |row: &jadpo_core::store::Row| {
-            let id = match row.0.first() {
-                Some(jadpo_core::store::Value::Blob(bytes)) => {
-                    bytes.as_slice().try_into().map(u128::from_be_bytes).ok()
-                }
-                _ => None,
-            };
-            Self {
-                id: MessageId(id.unwrap_or_default()),
-                queue: row.text(1).map(str::to_owned),
-                is_garbage: row.integer(2).is_some(),
-                attempts: row.integer(3).and_then(|attempts| u32::try_from(attempts).ok()).unwrap_or_default(),
-                leased: row.integer(4) == Some(1),
-            }
-        };
-        rows.iter().map(place).collect()
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures_util::future::join_all;
 use jadpo_core::broker::{
     Broker, BrokerError, Lease, Moment, NewBatch, NewMessage, Reason, RedriveTask, Retry, Run, RunOutcome, Settings,
-    Settle, Sql, Take, Taken, queue_trigger,
+    Settle, Sql, Take, Taken, Wake, queue_trigger,
 };
 use jadpo_core::deliver::deliver;
 use jadpo_core::host::Host as _;
@@ -203,8 +203,13 @@ impl Server {
         let queue = declared.queue.clone();
         loop {
             let names = [queue.as_str()];
-            let wakes =
-                self.sim.operation(Step::Wake, |broker, sql, at| broker.wakes(sql, at, &names), |_, _, _, _| {});
+            let wakes = self.sim.operation(
+                Step::Wake,
+                |broker, sql, at| broker.wakes(sql, at, &names),
+                |model: &mut Model, wakes: &Vec<(String, Wake)>, _, _| {
+                    wakes.iter().for_each(|(queue, wake)| model.woke(queue, *wake));
+                },
+            );
             let wake =
                 wakes.await.ok().and_then(|wakes| wakes.into_iter().next()).map(|(_, wake)| wake).unwrap_or_default();
             let room = side_by_side.saturating_sub(busy.load(Ordering::Relaxed));
@@ -266,13 +271,21 @@ impl Server {
         let calls = self.triggers.calls(&declared.queue, &message);
         let outcomes = join_all(calls.into_iter().map(|call| async {
             let name = call.function.clone();
-            (name, self.call(call).await)
+            let outcome = self.call(call).await;
+            if outcome.is_done() {
+                self.sim.state().native.model.function_done(message.id, &name);
+            }
+            (name, outcome)
         }));
         let outcomes = outcomes.await;
         let mut settle = Settle::default();
         let at_ms = self.sim.now_ms();
         let mut run = Run { at_ms, outcome: RunOutcome::Done, error: None, message: Some(message.id) };
-        match conclude(&message, &outcomes) {
+        let conclusion = conclude(&message, &outcomes);
+        if let Consumer::Functions(names) = &declared.consumer {
+            self.sim.state().native.model.concluded(&message, names, &conclusion);
+        }
+        match conclusion {
             Conclusion::Done => settle.acks.push(lease),
             Conclusion::Again { progress, error } => {
                 run.outcome = RunOutcome::Failed;
@@ -377,7 +390,7 @@ impl Server {
                             |model, id, times, _| {
                                 model.occurred(&one.schedule, one.at_ms, id.is_some());
                                 if let Some(id) = id {
-                                    model.sent(&one.queue, *id, &one.message.body, 0, times);
+                                    model.sent(&one.queue, *id, &one.message, 0, times);
                                 }
                             },
                         )
@@ -444,7 +457,7 @@ pub(super) async fn send(sim: &Sim, queue: &str, batch: NewBatch) -> Result<(), 
         |broker, sql, at| broker.send(sql, at, queue, &batch),
         |model, sent, times, _| {
             for (message, id) in batch.messages.iter().zip(&sent.ids) {
-                model.sent(queue, *id, &message.body, message.delay_s.unwrap_or_default(), times);
+                model.sent(queue, *id, message, message.delay_s.unwrap_or_default(), times);
             }
         },
     );

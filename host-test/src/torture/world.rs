@@ -1,5 +1,7 @@
 //! Who does what to the system: producers, operators, deploys, the weather.
 
+use std::collections::BTreeSet;
+
 use jadpo_core::broker::{
     Broker, Content, Moment, NewBatch, NewMessage, Once, Redrive, RedriveFilter, SentOnce, Sql, queue_trigger,
 };
@@ -51,7 +53,7 @@ pub(super) async fn around_the_server(sim: Sim, actions: u32) {
             13 => worker::retry_all(&sim, Place::Native),
             14 | 15 => redrive(&sim).await,
             16 => purge(&sim).await,
-            17 => pause(&sim).await,
+            17 | 25 => pause(&sim).await,
             18 => switch(&sim).await,
             19 => {
                 let state = &mut *sim.state();
@@ -218,7 +220,9 @@ pub(super) fn order(state: &mut State) -> NewMessage {
     let n = if state.scheduler.chance(20) { "\"one\"" } else { "1" };
     let delay_s = state.scheduler.chance(25).then(|| state.scheduler.random.u32(0..60));
     let body = format!(r#"{{"order":"o{key}","n":{n}}}"#).into_bytes();
-    NewMessage { content: Content::Json, body, delay_s, meta: None }
+    let content = state.scheduler.pick(&[Content::Json, Content::Text, Content::Bytes]);
+    let meta = state.scheduler.chance(50).then(|| format!("sent with {key}"));
+    NewMessage { content, body, delay_s, meta }
 }
 
 /// A request to the server; it ends when the server dies.
@@ -241,22 +245,23 @@ async fn send_jobs(sim: &Sim, queue: &'static str) {
 }
 
 async fn send_once(sim: &Sim) {
-    let (key, message) = {
+    let (scope, key, message) = {
         let state = &mut *sim.state();
-        (state.scheduler.random.u32(0..5).to_string(), order(state))
+        (state.scheduler.pick(&["hook", "api"]), state.scheduler.random.u32(0..5).to_string(), order(state))
     };
+    let name = format!("{scope} {key}");
     let message = NewMessage { delay_s: None, ..message };
     let asking = sim.clone();
     request(sim, async move {
         let sent = asking.operation(
             Step::SendOnce,
-            |broker, sql, at| broker.send_once(sql, at, JOBS, Once { scope: "hook", key: &key }, &message),
+            |broker, sql, at| broker.send_once(sql, at, JOBS, Once { scope, key: &key }, &message),
             |model, sent, times, _| match *sent {
                 SentOnce::Sent(id) => {
-                    model.sent_once(&key, id, true);
-                    model.sent(JOBS, id, &message.body, 0, times);
+                    model.sent_once(&name, id, true);
+                    model.sent(JOBS, id, &message, 0, times);
                 }
-                SentOnce::Repeat(id) => model.sent_once(&key, id, false),
+                SentOnce::Repeat(id) => model.sent_once(&name, id, false),
             },
         );
         let _ = sent.await;
@@ -299,21 +304,29 @@ async fn pause(sim: &Sim) {
         (scheduler.pick(&[JOBS, ORDERS]), scheduler.chance(60))
     };
     let pause = |broker: &mut Broker, sql: &mut dyn Sql, at: Moment| broker.pause(sql, at, queue, paused);
-    let _ = sim.command(Step::Manage, pause, |_, _, _, _| {}).await;
+    let _ = sim.command(Step::Manage, pause, |model, _, _, _| note(&mut model.paused, queue, paused)).await;
+}
+
+fn note(queues: &mut BTreeSet<String>, queue: &str, is_one: bool) {
+    if is_one {
+        queues.insert(queue.to_owned());
+    } else {
+        queues.remove(queue);
+    }
 }
 
 async fn switch(sim: &Sim) {
     let enabled = sim.state().scheduler.chance(50);
     let switch = |broker: &mut Broker, sql: &mut dyn Sql, _| broker.enable_trigger(sql, &queue_trigger(JOBS), enabled);
-    let _ = sim.command(Step::Manage, switch, |_, _, _, _| {}).await;
+    let _ = sim.command(Step::Manage, switch, |model, _, _, _| note(&mut model.disabled, JOBS, !enabled)).await;
 }
 
 /// What an operator does in the end: everything goes on.
 pub(super) async fn let_go_on(sim: &Sim) {
     for queue in [JOBS, ORDERS] {
         let go_on = |broker: &mut Broker, sql: &mut dyn Sql, at: Moment| broker.pause(sql, at, queue, false);
-        let _ = sim.command(Step::Manage, go_on, |_, _, _, _| {}).await;
+        let _ = sim.command(Step::Manage, go_on, |model, _, _, _| note(&mut model.paused, queue, false)).await;
     }
     let enable = |broker: &mut Broker, sql: &mut dyn Sql, _| broker.enable_trigger(sql, &queue_trigger(JOBS), true);
-    let _ = sim.command(Step::Manage, enable, |_, _, _, _| {}).await;
+    let _ = sim.command(Step::Manage, enable, |model, _, _, _| note(&mut model.disabled, JOBS, false)).await;
 }

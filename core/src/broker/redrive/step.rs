@@ -12,6 +12,9 @@ use crate::broker::{Broker, Moment, send};
 /// The letter as a message that was just sent, but with the id and the time that it has always had.
 const PUT_BACK: &str = "INSERT INTO jadpo_queue_messages (seq, id, sent_at, kept_from, content, meta, body) \
     SELECT ?1, id, sent_at, ?2, content, meta, body FROM jadpo_queue_messages WHERE seq = ?3";
+/// What a deliberate mistake does in its place.
+const PUT_BACK_BARE: &str = "INSERT INTO jadpo_queue_messages (seq, id, sent_at, kept_from, content, meta, body) \
+    SELECT ?1, id, sent_at, ?2, 0, NULL, body FROM jadpo_queue_messages WHERE seq = ?3";
 /// What was done of it counts where it was done.
 const PUT_BACK_DUE: &str = "INSERT INTO jadpo_queue_due (queue, due_at, seq, attempts, leased, bytes, progress) \
     SELECT ?1, 0, ?2, 0, 0, ?3, CASE WHEN ?4 THEN dead_progress END FROM jadpo_queue_messages WHERE seq = ?5";
@@ -98,7 +101,8 @@ impl Broker {
         let (old, bytes) = (letter.place.seq, letter.place.bytes);
         // A new number, so that it stands in the order of arrival and no lease of the dead-letter queue reaches it.
         let seq = self.seqs(sql, 1)?;
-        sql.run(PUT_BACK, &[seq.into(), self.clock.age_ms(moment).into(), old.into()])?;
+        let put_back = if broken::is(Variant::RedriveForgetsWhatItIs) { PUT_BACK_BARE } else { PUT_BACK };
+        sql.run(put_back, &[seq.into(), self.clock.age_ms(moment).into(), old.into()])?;
         let queue = self.queue_mut(target)?;
         queue.tally.add(bytes);
         let values = [queue.number.into(), seq.into(), bytes.into(), letter.is_from(target).into(), old.into()];
