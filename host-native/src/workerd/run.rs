@@ -32,6 +32,8 @@ const WELL: Duration = Duration::from_secs(10);
 const HANG_MAX: Duration = Duration::from_secs(30);
 /// How long batches that run have to end when the code changes.
 const DRAIN_MAX: Duration = Duration::from_secs(2);
+/// How long what ended has for the lines that it logged last.
+const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// What starts workerds, one after another.
 pub(super) struct Keeper {
@@ -203,6 +205,7 @@ impl Keeper {
         if has_objects {
             self.phase.send_replace(Phase::Starting);
             old.up.is_idle(DRAIN_MAX).await;
+            sleep(LAST_WORDS).await;
             old.end("canceled", why).await;
             match self.start(&next).await {
                 Ok(new) => {
@@ -219,6 +222,7 @@ impl Keeper {
                 self.reloaded((&projects, &next), since);
                 tokio::spawn(async move {
                     old.up.is_idle(DRAIN_MAX).await;
+                    sleep(LAST_WORDS).await;
                     old.end("canceled", why).await;
                 });
                 Some((new, next))

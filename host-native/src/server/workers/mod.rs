@@ -106,7 +106,10 @@ impl Kept {
             log("workers.not_declared", error.to_string());
             self.not_declared = Some(error.to_string());
         }
-        if let Err(error) = self.shared.own.set_served_workers(served(workers)).await {
+        // There are none yet when it is just starting; those that will be have been told.
+        if !workers.is_empty()
+            && let Err(error) = self.shared.own.set_served_workers(served(workers)).await
+        {
             log("workers.not_told", error.to_string());
         }
         let consumed = consumed(workers);
