@@ -3,9 +3,11 @@
 mod beside;
 mod dotenv;
 mod environments;
+mod keys;
 mod queues;
 mod robust;
 mod whole;
+mod written;
 
 use super::{Format, Given, Note, Worker, read};
 
