@@ -14,7 +14,7 @@ const WHOLE_MAX: i64 = 9_007_199_254_740_991;
 pub(crate) fn bound(value: &Value) -> Result<ToSqlOutput<'_>, String> {
     Ok(match value {
         Value::Null => ToSqlOutput::Owned(SqlValue::Null),
-        Value::Integer(number) if number.abs() > WHOLE_MAX => {
+        Value::Integer(number) if !(-WHOLE_MAX..=WHOLE_MAX).contains(number) => {
             return Err(format!("D1_TYPE_ERROR: {number} is past 2^53: JavaScript's numbers cannot hold it"));
         }
         #[expect(clippy::cast_precision_loss, reason = "within 2^53 nothing is lost")]
@@ -54,4 +54,19 @@ pub(crate) fn error_text(error: &rusqlite::Error) -> String {
     };
     let message = message.unwrap_or_else(|| code.to_string());
     format!("D1_ERROR: {}", d1::text(&message, code.extended_code, None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_number_that_javascript_cannot_hold_is_refused_whatever_its_sign() {
+        for number in [i64::MIN, -WHOLE_MAX - 1, WHOLE_MAX + 1, i64::MAX] {
+            assert!(bound(&Value::Integer(number)).is_err(), "{number}");
+        }
+        for number in [-WHOLE_MAX, 0, WHOLE_MAX] {
+            assert!(bound(&Value::Integer(number)).is_ok(), "{number}");
+        }
+    }
 }

@@ -25,8 +25,10 @@ thread_local! {
     static PROCESS: Cell<Process> = const { Cell::new(WORLD) };
 }
 
-/// Keeps the last `most` lines from now on.
+/// Keeps the last `most` lines from now on, of a run that begins: whatever ran before on this thread is not its past.
 pub(super) fn start(most: usize) {
+    NOW_MS.set(START_MS);
+    PROCESS.set(WORLD);
     TRACE.set(Some(Trace { most, lines: VecDeque::new() }));
 }
 
